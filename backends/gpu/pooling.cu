@@ -5,7 +5,7 @@
 #include "backends/gpu/divisor.h"
 #include "backends/gpu/fixed_posts.h"
 #include "backends/gpu/work.h"
-#include "backends/reference/window.h"
+#include "rt/sdk/window.h"
 
 namespace backends::gpu {
 namespace {
@@ -19,7 +19,7 @@ struct PoolShape {
 };
 
 PoolShape shape_of(const Operation& op, const rt_tensor_desc& x, const rt_tensor_desc& y) {
-  const reference::Window window = reference::pooling_window(op);
+  const rt::sdk::Window window = rt::sdk::pooling_window(op);
   PoolShape s{};
   s.n = x.dims[0], s.h = x.dims[1], s.w = x.dims[2], s.c = x.dims[3], s.p = y.dims[1],
   s.q = y.dims[2];

@@ -4,8 +4,8 @@
 // learning", 2014).
 #include "backends/gpu/column_functions.h"
 #include "backends/gpu/post_ops.h"
-#include "backends/reference/window.h"
 #include "rt/sdk/post_ops.h"
+#include "rt/sdk/window.h"
 
 namespace backends::gpu {
 namespace {
@@ -250,7 +250,7 @@ struct ConvShape {
 
 ConvShape conv_shape(const Operation& op, const rt_tensor_desc& x, const rt_tensor_desc& w,
                      const rt_tensor_desc& y) {
-  const reference::Window window = reference::convolution_window(op, w.dims[1], w.dims[2]);
+  const rt::sdk::Window window = rt::sdk::convolution_window(op, w.dims[1], w.dims[2]);
   ConvShape s{};
   s.n = x.dims[0], s.h = x.dims[1], s.w = x.dims[2], s.c = x.dims[3];
   s.p = y.dims[1], s.q = y.dims[2], s.o = y.dims[3];

@@ -2,48 +2,18 @@
 // image and one group holds the KH*KW*(C/G) elements that output pixel (p, q) reads, with zeros for
 // padding. With the weights of the group as a matrix [O/G, KH*KW*C/G]:
 //   y = patches w^T,   dpatches = dy w (scattered back to dx),   dw = dy^T patches.
+#include "rt/sdk/convolution.h"
+
 #include <algorithm>
 
+#include "backends/reference/check.h"
 #include "backends/reference/families.h"
 #include "backends/reference/product.h"
-#include "backends/reference/window.h"
 
 namespace backends::reference {
 namespace {
 
-struct Shape {
-  Window window;
-  int64_t n, h, w, c;      // image
-  int64_t p, q, o;         // result
-  int64_t groups, cg, og;  // channels of one group
-  int64_t pixels() const { return p * q; }
-  int64_t patch() const { return window.kernel_h * window.kernel_w * cg; }
-};
-
-// Reads the sizes of x [N,H,W,C], w [O,KH,KW,C/G] and y [N,P,Q,O]. x and w are passed as
-// descriptions, because the operations have them as different operands.
-Shape read_shape(const Operation& op, const rt_tensor_desc& x, const rt_tensor_desc& w) {
-  Shape s{};
-  s.n = x.dims[0], s.h = x.dims[1], s.w = x.dims[2], s.c = x.dims[3];
-  s.o = w.dims[0], s.cg = w.dims[3];
-  s.groups = integer_at_least(op, RT_ATTR_GROUPS, 1, 1);
-  if (s.cg * s.groups != s.c || s.o % s.groups != 0) {
-    op.fail(rt::sdk::format(
-        "weights are [O, KH, KW, C/groups] = %s with %lld groups and %lld image channels, expected "
-        "%lld input channels for each group and O a multiple of the groups",
-        to_string(dims_of(w)).c_str(), static_cast<long long>(s.groups),
-        static_cast<long long>(s.c), static_cast<long long>(s.c / s.groups)));
-  }
-  s.og = s.o / s.groups;
-  s.window = convolution_window(op, w.dims[1], w.dims[2]);
-  const Dims y = window_output(op, s.window, dims_of(x), s.o);
-  s.p = y[1], s.q = y[2];
-  return s;
-}
-
-Dims image_dims(const Shape& s) { return {s.n, s.h, s.w, s.c}; }
-Dims weight_dims(const Shape& s) { return {s.o, s.window.kernel_h, s.window.kernel_w, s.cg}; }
-Dims result_dims(const Shape& s) { return {s.n, s.p, s.q, s.o}; }
+using Shape = rt::sdk::ConvolutionShape;
 
 // Calls body(offset of the run in the image, or -1 for padding; offset in the patches) for every
 // run of cg channels of one image and group. Offsets are in elements.
@@ -152,10 +122,7 @@ void backward_weights(const Shape& s, const Buffers& b, bool with_bias) {
 
 Kernel make_conv2d(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "x");
-  expect_counts(op, 2, 1);
-  const Shape s = read_shape(op, input_of_rank(op, 0, "x", 4), input_of_rank(op, 1, "w", 4));
-  expect_input(op, 1, "w", dtype, weight_dims(s));
-  expect_output(op, 0, "y", dtype, result_dims(s));
+  const Shape s = rt::sdk::conv2d_shape(op, dtype);
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.workspace_bytes =
@@ -167,11 +134,7 @@ Kernel make_conv2d(const Operation& op) {
 
 Kernel make_conv2d_backward_data(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "dy");
-  expect_counts(op, 2, 1);
-  const Shape s = read_shape(op, output_of_rank(op, 0, "dx", 4), input_of_rank(op, 1, "w", 4));
-  expect_input(op, 0, "dy", dtype, result_dims(s));
-  expect_input(op, 1, "w", dtype, weight_dims(s));
-  expect_output(op, 0, "dx", dtype, image_dims(s));
+  const Shape s = rt::sdk::conv2d_backward_data_shape(op, dtype);
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.workspace_bytes =
@@ -184,11 +147,7 @@ Kernel make_conv2d_backward_data(const Operation& op) {
 Kernel make_conv2d_backward_weights(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "x");
   const bool with_bias = op.output_count() == 2;
-  expect_counts(op, 2, with_bias ? 2 : 1);
-  const Shape s = read_shape(op, input_of_rank(op, 0, "x", 4), output_of_rank(op, 0, "dw", 4));
-  expect_input(op, 1, "dy", dtype, result_dims(s));
-  expect_output(op, 0, "dw", dtype, weight_dims(s));
-  if (with_bias) expect_output(op, 1, "db", dtype, {s.o});
+  const Shape s = rt::sdk::conv2d_backward_weights_shape(op, dtype);
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.workspace_bytes = (panel_elements(s.pixels()) + s.o * s.patch() + s.o) * sizeof(double) +

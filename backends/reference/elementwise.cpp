@@ -2,6 +2,7 @@
 #include "backends/reference/activation.h"
 #include "backends/reference/families.h"
 #include "backends/reference/strided.h"
+#include "rt/sdk/broadcast.h"
 #include "rt/sdk/post_ops.h"
 
 namespace backends::reference {
@@ -21,27 +22,6 @@ void expect_differentiable(const Operation& op, int64_t function) {
 }
 
 namespace {
-
-// The strides with which `operand` is read when it is broadcast to `result`; 0 for a dimension that
-// repeats.
-Dims broadcast_strides(const Operation& op, uint32_t i, const char* name, const Dims& operand,
-                       const Dims& result) {
-  const auto fail = [&] {
-    op.fail(
-        rt::sdk::format("operand %u (%s) has dims %s, which do not broadcast to the result's "
-                        "%s: each dimension, counted from the last, must be equal or 1",
-                        i, name, to_string(operand).c_str(), to_string(result).c_str()));
-  };
-  if (operand.size() > result.size()) fail();
-  Dims strides(result.size(), 0);
-  const Dims own = strides_of(operand);
-  const size_t shift = result.size() - operand.size();
-  for (size_t d = 0; d < operand.size(); ++d) {
-    if (operand[d] != 1 && operand[d] != result[shift + d]) fail();
-    strides[shift + d] = operand[d] == 1 ? 0 : own[d];
-  }
-  return strides;
-}
 
 template <typename T, typename Function>
 std::function<void(const Buffers&)> binary(const Dims& dims, const Dims& a, const Dims& b,
@@ -116,18 +96,11 @@ Kernel make_activation_backward(const Operation& op) {
 
 Kernel make_arithmetic(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "a");
-  expect_counts(op, 2, 1);
-  expect_input(op, 1, "b", dtype, dims_of(op.input(1)));
-  const Dims dims = dims_of(op.output(0));
-  expect_output(op, 0, "c", dtype, dims);
-  const Dims a = broadcast_strides(op, 0, "a", dims_of(op.input(0)), dims);
-  const Dims b = broadcast_strides(op, 1, "b", dims_of(op.input(1)), dims);
+  const rt::sdk::BroadcastShape s = rt::sdk::broadcast_shape(op, dtype);
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
-    for (uint32_t i = 0; i < 2; ++i) {
-      if (dims_of(op.input(i)) == dims) kernel.in_place[0] |= 1u << i;
-    }
-    kernel.run = arithmetic<T>(op, dims, a, b);
+    kernel.in_place[0] = s.in_place;
+    kernel.run = arithmetic<T>(op, s.dims, s.a, s.b);
     return kernel;
   });
 }

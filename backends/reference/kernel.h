@@ -12,6 +12,7 @@
 #include "rt/kernel.h"
 #include "rt/operations.h"
 #include "rt/sdk/operation.h"
+#include "rt/sdk/refusal.h"
 
 namespace backends::reference {
 
@@ -48,17 +49,8 @@ struct Kernel {
   std::array<uint32_t, RT_MAX_OUTPUTS> in_place{};
 };
 
-// Thrown for an operation that is valid but that the reference does not do. `operand` is the number
-// for rt_support.reason_operand.
-class Refusal : public rt::sdk::Error {
- public:
-  Refusal(int32_t operand, std::string message)
-      : Error(RT_ERROR_UNSUPPORTED, std::move(message)), operand_(operand) {}
-  int32_t operand() const { return operand_; }
-
- private:
-  int32_t operand_;
-};
+// Thrown for an operation that is valid but that the reference does not do.
+using rt::sdk::Refusal;
 
 // Checks every shape, type and attribute and makes the kernel, post-operations included. Throws
 // rt::sdk::Error (RT_ERROR_INVALID_ARGUMENT) if the description violates plugins/operations.md, and

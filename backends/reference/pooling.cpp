@@ -1,49 +1,15 @@
 // max_pool2d, avg_pool2d, global_avg_pool and their gradients. x [N,H,W,C], y [N,P,Q,C].
+#include "rt/sdk/pooling.h"
+
 #include <algorithm>
 
+#include "backends/reference/check.h"
 #include "backends/reference/families.h"
-#include "backends/reference/window.h"
 
 namespace backends::reference {
 namespace {
 
-struct Shape {
-  Window window;
-  int64_t n, h, w, c, p, q;
-  bool count_include_pad;
-  int64_t image() const { return h * w * c; }
-  int64_t result() const { return p * q * c; }
-};
-
-Shape read_shape(const Operation& op, const rt_tensor_desc& x) {
-  Shape s{};
-  s.window = pooling_window(op);
-  s.n = x.dims[0], s.h = x.dims[1], s.w = x.dims[2], s.c = x.dims[3];
-  const Dims y = window_output(op, s.window, dims_of(x), s.c);
-  s.p = y[1], s.q = y[2];
-  s.count_include_pad = op.integer(RT_ATTR_COUNT_INCLUDE_PAD, 1) != 0;
-  return s;
-}
-
-Dims result_dims(const Shape& s) { return {s.n, s.p, s.q, s.c}; }
-
-// Checks a forward pooling, x -> y.
-Shape forward_shape(const Operation& op, rt_dtype dtype) {
-  expect_counts(op, 1, 1);
-  const Shape s = read_shape(op, input_of_rank(op, 0, "x", 4));
-  expect_output(op, 0, "y", dtype, result_dims(s));
-  return s;
-}
-
-// Checks a backward pooling, dy -> dx.
-Shape backward_shape(const Operation& op, rt_dtype dtype) {
-  expect_counts(op, 1, 1);
-  const rt_tensor_desc& dx = output_of_rank(op, 0, "dx", 4);
-  const Shape s = read_shape(op, dx);
-  expect_input(op, 0, "dy", dtype, result_dims(s));
-  expect_output(op, 0, "dx", dtype, dims_of(dx));
-  return s;
-}
+using Shape = rt::sdk::PoolingShape;
 
 // The rows [row_begin, row_end) and columns [column_begin, column_end) of a window that lie inside
 // the image.
@@ -144,7 +110,7 @@ void average_pool_backward(const Shape& s, const T* dy, double* sums, T* dx) {
 
 Kernel make_max_pool2d(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "x");
-  const Shape s = forward_shape(op, dtype);
+  const Shape s = rt::sdk::pooling_forward_shape(op, dtype);
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.saved_bytes = s.n * s.result() * sizeof(int64_t);
@@ -157,7 +123,7 @@ Kernel make_max_pool2d(const Operation& op) {
 
 Kernel make_max_pool2d_backward(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "dy");
-  const Shape s = backward_shape(op, dtype);
+  const Shape s = rt::sdk::pooling_backward_shape(op, dtype);
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.reads_saved = s.n * s.result() * sizeof(int64_t);
@@ -172,7 +138,7 @@ Kernel make_max_pool2d_backward(const Operation& op) {
 
 Kernel make_avg_pool2d(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "x");
-  const Shape s = forward_shape(op, dtype);
+  const Shape s = rt::sdk::pooling_forward_shape(op, dtype);
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.workspace_bytes = s.c * sizeof(double);
@@ -185,7 +151,7 @@ Kernel make_avg_pool2d(const Operation& op) {
 
 Kernel make_avg_pool2d_backward(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "dy");
-  const Shape s = backward_shape(op, dtype);
+  const Shape s = rt::sdk::pooling_backward_shape(op, dtype);
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.workspace_bytes = s.n * s.image() * sizeof(double);

@@ -5,50 +5,12 @@
 
 #include "backends/reference/families.h"
 #include "backends/reference/strided.h"
+#include "rt/sdk/reduction.h"
 
 namespace backends::reference {
 namespace {
 
-struct Reduction {
-  int64_t function;
-  int64_t results;  // number of results
-  double divisor;   // number of elements in one mean
-  Dims input_dims;
-  Dims result_strides;  // strides over input_dims, 0 along the reduced axes
-};
-
-Reduction check(const Operation& op, rt_dtype dtype) {
-  expect_counts(op, 1, 1);
-  Reduction r{};
-  r.function = op.integer(RT_ATTR_FUNCTION);
-  if (r.function < RT_REDUCE_SUM || r.function > RT_REDUCE_MAX) {
-    op.fail(rt::sdk::format("function is %lld, expected 1 (sum), 2 (mean) or 3 (max)",
-                            static_cast<long long>(r.function)));
-  }
-  r.input_dims = dims_of(op.input(0));
-  const int64_t axes = op.integer(RT_ATTR_AXES);
-  if (axes < 0 || axes >> r.input_dims.size() != 0) {
-    op.fail(rt::sdk::format("axes is the mask 0x%llx, expected bits below the rank %zu only",
-                            static_cast<unsigned long long>(axes), r.input_dims.size()));
-  }
-  Dims kept, squeezed;
-  int64_t reduced = 1;
-  for (size_t d = 0; d < r.input_dims.size(); ++d) {
-    const bool reduce = (axes >> d & 1) != 0;
-    kept.push_back(reduce ? 1 : r.input_dims[d]);
-    if (!reduce) squeezed.push_back(r.input_dims[d]);
-    if (reduce) reduced *= r.input_dims[d];
-  }
-  if (dims_of(op.output(0)) != squeezed) expect_output(op, 0, "y", dtype, kept);
-  expect_output(op, 0, "y", dtype, dims_of(op.output(0)));
-  r.results = product(kept);
-  r.divisor = static_cast<double>(reduced);
-  r.result_strides = strides_of(kept);
-  for (size_t d = 0; d < kept.size(); ++d) {
-    if (axes >> d & 1) r.result_strides[d] = 0;
-  }
-  return r;
-}
+using Reduction = rt::sdk::ReductionShape;
 
 // The larger of the two numbers. NaN counts as larger, so that the user sees it.
 double larger(double a, double b) { return a > b || a != a ? a : b; }
@@ -65,7 +27,7 @@ void reduce(const Reduction& r, const StridedRows<1>& rows, const T* x, double* 
       target[i * step] = max ? larger(target[i * step], value) : target[i * step] + value;
     }
   });
-  const double divisor = r.function == RT_REDUCE_MEAN ? r.divisor : 1.0;
+  const double divisor = r.function == RT_REDUCE_MEAN ? static_cast<double>(r.reduced) : 1.0;
   for (int64_t i = 0; i < r.results; ++i) y[i] = static_cast<T>(sums[i] / divisor);
 }
 
@@ -73,11 +35,11 @@ void reduce(const Reduction& r, const StridedRows<1>& rows, const T* x, double* 
 
 Kernel make_reduce(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "x");
-  const Reduction r = check(op, dtype);
+  const Reduction r = rt::sdk::reduction_shape(op, dtype);
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.workspace_bytes = r.results * sizeof(double);
-    kernel.run = [r, rows = StridedRows<1>(r.input_dims, {r.result_strides})](const Buffers& b) {
+    kernel.run = [r, rows = StridedRows<1>(r.input, {r.result_strides})](const Buffers& b) {
       reduce(r, rows, b.input<T>(0), b.scratch<double>(), b.output<T>(0));
     };
     return kernel;

@@ -18,8 +18,8 @@ void write_whole(const std::filesystem::path& file, const std::string& text);
 // and process. kv_get throws host::Error (RT_ERROR_TIMEOUT) if the key does not exist in time.
 host::HostServices file_store(const std::filesystem::path& folder);
 
-// Returns rank and number of ranks as the variables of Open MPI or MPICH say; nullopt if mpiexec has
-// set neither.
+// Returns rank and number of ranks as the variables of Open MPI or MPICH say; nullopt if mpiexec
+// has set neither.
 std::optional<std::pair<int32_t, int32_t>> rank_under_mpi();
 
 }  // namespace plugins::conformance
