@@ -44,9 +44,8 @@ struct Arguments {
   std::vector<std::string> options, groups, required;
   std::string json, junit;
   std::vector<size_t> child;
-  check::Place place;
   std::string store;
-  int32_t rank = -1;
+  int32_t rank = -1, ranks = 1;
   bool mpi_rank = false, list = false;
   int64_t limit = 180;
   check::Setup setup;
@@ -119,7 +118,7 @@ void declare(CLI::App& app, Arguments& a) {
   app.add_option("--child", a.child)->expected(2)->group("");
   app.add_option("--store", a.store)->group("");
   app.add_option("--rank", a.rank)->group("");
-  app.add_option("--ranks", a.place.size)->group("");
+  app.add_option("--ranks", a.ranks)->group("");
   app.add_flag("--mpi-rank", a.mpi_rank)->group("");
 }
 
@@ -166,7 +165,10 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     throw UsageError(std::string(error.what()) + "; see runtime plugins check --help");
   }
-  if (arguments.list) return list(check::list_checks(arguments.groups)), kDone;
+  if (arguments.list) {
+    list(check::list_checks(arguments.groups));
+    return kDone;
+  }
   if (arguments.library.empty())
     throw UsageError(
         "LIBRARY is missing: name a plugin's library; see runtime plugins check --help");
@@ -177,8 +179,7 @@ int run(int argc, char** argv) {
   if (arguments.mpi_rank) {
     check::run_rank_process(arguments.setup, check::place_under_mpi(arguments.store));
   } else if (arguments.rank >= 0) {
-    check::run_rank_process(arguments.setup,
-                            {arguments.rank, arguments.place.size, arguments.store});
+    check::run_rank_process(arguments.setup, {arguments.rank, arguments.ranks, arguments.store});
   } else if (!arguments.child.empty()) {
     check::Context context(arguments.setup);
     check::run_as_child(checks, context, arguments.child[0], arguments.child[1]);
