@@ -1,5 +1,6 @@
-// A host that uses everything that it can of one plugin, and compares what it gets. matrix.py
-// compiles it together with plugins/host against headers in which structs have grown.
+// A host that uses everything that it can of one plugin, without and with validation, and compares
+// what it gets. matrix.py compiles it together with plugins/host against headers in which structs
+// have grown.
 //
 //   abi_host LIBRARY
 //
@@ -16,6 +17,7 @@
 #include "plugins/host/device.h"
 #include "plugins/host/plugin.h"
 #include "plugins/host/reader.h"
+#include "plugins/host/validate/validation.h"
 
 namespace {
 
@@ -215,15 +217,22 @@ void use_reader(const std::shared_ptr<Plugin>& plugin) {
   expect_error("cannot be opened", [&] { ReaderDataset::open(plugin, "text", request); });
 }
 
+void use(const std::string& library, const std::shared_ptr<validate::Validation>& validation) {
+  Store store;
+  const auto plugin = Plugin::load(library, store.services(), validation);
+  if (plugin->device_api() != nullptr) use_device(plugin);
+  if (plugin->communicator_api() != nullptr) use_communicator(plugin);
+  if (plugin->reader_api() != nullptr) use_reader(plugin);
+}
+
 }  // namespace
 
 int main(int, char** arguments) {
   try {
-    Store store;
-    const auto plugin = Plugin::load(arguments[1], store.services());
-    if (plugin->device_api() != nullptr) use_device(plugin);
-    if (plugin->communicator_api() != nullptr) use_communicator(plugin);
-    if (plugin->reader_api() != nullptr) use_reader(plugin);
+    use(arguments[1], nullptr);
+    const auto validation = std::make_shared<validate::Validation>(nullptr);
+    use(arguments[1], validation);
+    validation->throw_findings();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

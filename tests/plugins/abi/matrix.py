@@ -91,7 +91,8 @@ class Builder:
         headers.parent.mkdir(parents=True)
         grow(self.source / 'plugins/include/rt', headers, names)
         built = {}
-        sources = [self.source / 'plugins/host' / f'{part}.cpp' for part in HOST] + [self.source / 'tests/plugins/abi/host.cpp']
+        host = self.source / 'plugins/host'
+        sources = [*(host / f'{part}.cpp' for part in HOST), *sorted(host.glob('validate/*.cpp')), self.source / 'tests/plugins/abi/host.cpp']
         objects = [self.compile(file, folder, headers) for file in sources]
         built['host'] = folder / 'abi_host'
         self.run([self.cpp, *FLAGS, *objects, '-o', built['host'], '-ldl', '-pthread'])
