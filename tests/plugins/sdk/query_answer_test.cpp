@@ -1,9 +1,8 @@
 // Answers of query: refusals, candidates, canonical layouts.
-#include "rt/sdk/answer.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "rt/sdk/answer.h"
 #include "rt/sdk/expect.h"
 #include "tests/plugins/sdk/description.h"
 

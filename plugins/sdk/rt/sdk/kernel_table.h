@@ -16,16 +16,17 @@ struct PlanBase {
 inline void check_launch(const PlanBase& plan, const rt_launch* launch) {
   check_input(launch);
   if (launch->input_count == plan.input_count && launch->output_count == plan.output_count) return;
-  throw Error(RT_ERROR_INVALID_ARGUMENT,
-              format("launched with %u inputs and %u outputs; the plan has %u and %u",
-                     launch->input_count, launch->output_count, plan.input_count,
-                     plan.output_count));
+  throw Error(
+      RT_ERROR_INVALID_ARGUMENT,
+      format("launched with %u inputs and %u outputs; the plan has %u and %u", launch->input_count,
+             launch->output_count, plan.input_count, plan.output_count));
 }
 
 // Makes the table. The plugin defines
 //   void check(rt_device&, const Operation&): throws what make would throw, and makes nothing;
 //   rt_plan* make(rt_device&, const Operation&): makes a plan, which the table deletes;
-//   rt_plan, derived from PlanBase: rt_plan_info info() const; void launch(rt_stream&, const rt_launch&).
+//   rt_plan, derived from PlanBase: rt_plan_info info() const; void launch(rt_stream&, const
+//   rt_launch&).
 // `implementation` is what candidates are called. The table offers no post-operations: the host
 // then emits them as operations.
 template <const char* implementation, auto check, auto make, typename Plan = rt_plan>
