@@ -34,8 +34,7 @@ int main(int argc, char** argv) try {
   const auto device = host::Device::open(host::Plugin::load(argv[1], {}), 0);
   const auto reference = host::Device::open(host::Plugin::load(argv[2], {}), 0);
   namespace conformance = plugins::conformance;
-  const auto summary =
-      run_cases(*device, *reference, conformance::cases_of(RT_OP_SCALE, *device));
+  const auto summary = run_cases(*device, *reference, conformance::cases_of(RT_OP_SCALE, *device));
   std::printf("%s\n", summary.text().c_str());
   if (!kernels_compute()) throw std::runtime_error("the kernel of scale computes something else");
   return summary.passed > 0 && summary.failed == 0 ? 0 : 1;
