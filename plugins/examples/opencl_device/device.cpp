@@ -6,7 +6,15 @@
 
 #include "kernels_cl.h"
 
-using namespace opencl_device;
+using opencl_device::Buffer;
+using opencl_device::check;
+using opencl_device::Context;
+using opencl_device::Event;
+using opencl_device::info;
+using opencl_device::make;
+using opencl_device::Program;
+using opencl_device::Queue;
+using opencl_device::text;
 using rt::sdk::copy_text;
 using rt::sdk::Error;
 using rt::sdk::format;
@@ -92,6 +100,9 @@ rt_device* Devices::open(int32_t index, const rt_device_options&) {
 }
 
 }  // namespace opencl_device
+
+using opencl_device::compute_dtypes;
+using opencl_device::has_run;
 
 rt_device::rt_device(cl_device_id device)
     : id(device),

@@ -71,7 +71,8 @@ T info(cl_device_id device, cl_device_info name) {
 inline std::string text(cl_device_id device, cl_device_info name) {
   std::string value(4096, '\0');
   check(clGetDeviceInfo(device, name, value.size() - 1, value.data(), nullptr), "clGetDeviceInfo");
-  return value.c_str();
+  value.resize(value.find('\0'));  // the last character is never written
+  return value;
 }
 
 }  // namespace opencl_device

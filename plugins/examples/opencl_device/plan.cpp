@@ -3,7 +3,9 @@
 #include "rt/sdk/canonical_layout.h"
 #include "rt/sdk/structs.h"
 
-using namespace opencl_device;
+using opencl_device::check;
+using opencl_device::Kernel;
+using opencl_device::make;
 using rt::sdk::Error;
 using rt::sdk::format;
 
@@ -74,7 +76,7 @@ void rt_plan::set_buffer(const Step& step, cl_uint i, const rt_launch& launch) c
                operand.index, static_cast<unsigned long long>(place.room)));
   const cl_mem object = place.object.get();
   const cl_ulong offset = place.offset;
-  check(clSetKernelArg(step.kernel.get(), 2 * i, sizeof(object), &object), "clSetKernelArg");
+  check(clSetKernelArg(step.kernel.get(), 2 * i, sizeof(cl_mem), &object), "clSetKernelArg");
   check(clSetKernelArg(step.kernel.get(), 2 * i + 1, sizeof(offset), &offset), "clSetKernelArg");
 }
 
