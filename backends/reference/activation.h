@@ -76,11 +76,6 @@ struct Reciprocal {
   static double value(double x) { return 1.0 / x; }
 };
 
-// Fails (see check.h) unless `function` is one of RT_ACTIVATION_*.
-void expect_activation(const Operation& op, int64_t function);
-// The same, and throws Refusal if the function has no backward.
-void expect_differentiable(const Operation& op, int64_t function);
-
 // Calls body(Function{}) with one of the structs above that have a backward.
 template <typename Body>
 void with_differentiable(int64_t function, Body&& body) {

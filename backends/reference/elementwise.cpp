@@ -1,25 +1,12 @@
 // activation, activation_backward, add, subtract, multiply, divide and scale.
+#include "rt/sdk/elementwise.h"
+
 #include "backends/reference/activation.h"
 #include "backends/reference/families.h"
 #include "backends/reference/strided.h"
 #include "rt/sdk/broadcast.h"
-#include "rt/sdk/post_ops.h"
 
 namespace backends::reference {
-
-void expect_activation(const Operation& op, int64_t function) {
-  if (function >= RT_ACTIVATION_RELU && function <= RT_ACTIVATION_RECIPROCAL) return;
-  op.fail(rt::sdk::format("activation function is %lld, expected 1 (relu) to 9 (reciprocal)",
-                          static_cast<long long>(function)));
-}
-
-void expect_differentiable(const Operation& op, int64_t function) {
-  expect_activation(op, function);
-  if (!rt::sdk::is_forward_only(function)) return;
-  throw Refusal(-1, rt::sdk::format("%s: function %lld is one of the operation activation alone; "
-                                    "emit it there, and its gradient as products",
-                                    op.desc().name, static_cast<long long>(function)));
-}
 
 namespace {
 
@@ -52,15 +39,11 @@ std::function<void(const Buffers&)> arithmetic(const Operation& op, const Dims& 
 
 Kernel make_activation(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "x");
-  expect_counts(op, 1, 1);
-  expect_output(op, 0, "y", dtype, dims_of(op.input(0)));
-  const int64_t function = op.integer(RT_ATTR_FUNCTION);
-  expect_activation(op, function);
-  const int64_t count = rt::sdk::element_count(op.input(0));
+  const auto [count, function] = rt::sdk::activation_shape(op, dtype);
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.in_place[0] = 1u << 0;
-    kernel.run = [count, function](const Buffers& b) {
+    kernel.run = [count = count, function = function](const Buffers& b) {
       with_activation(function, [&](auto f) {
         const T* x = b.input<T>(0);
         T* y = b.output<T>(0);
@@ -73,16 +56,11 @@ Kernel make_activation(const Operation& op) {
 
 Kernel make_activation_backward(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "dy");
-  expect_counts(op, 2, 1);
-  expect_input(op, 1, "s", dtype, dims_of(op.input(0)));
-  expect_output(op, 0, "dx", dtype, dims_of(op.input(0)));
-  const int64_t function = op.integer(RT_ATTR_FUNCTION);
-  expect_differentiable(op, function);
-  const int64_t count = rt::sdk::element_count(op.input(0));
+  const auto [count, function] = rt::sdk::activation_backward_shape(op, dtype);
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.in_place[0] = 1u << 0 | 1u << 1;
-    kernel.run = [count, function](const Buffers& b) {
+    kernel.run = [count = count, function = function](const Buffers& b) {
       with_differentiable(function, [&](auto f) {
         const T* dy = b.input<T>(0);
         const T* s = b.input<T>(1);
@@ -107,10 +85,8 @@ Kernel make_arithmetic(const Operation& op) {
 
 Kernel make_scale(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "x");
-  expect_counts(op, 1, 1);
-  expect_output(op, 0, "y", dtype, dims_of(op.input(0)));
+  const int64_t count = rt::sdk::unary_count(op, dtype);
   const double alpha = op.number(RT_ATTR_ALPHA, 1.0), beta = op.number(RT_ATTR_BETA, 0.0);
-  const int64_t count = rt::sdk::element_count(op.input(0));
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.in_place[0] = 1u << 0;

@@ -1,6 +1,8 @@
 // cross_entropy, mean_squared_error, their gradients, correct_count, and
 // cross_entropy_with_gradient. `weight` has one number per row. The rows of logits are the vectors
 // along their last dimension; a row of mean_squared_error is a sample (dimension 0).
+#include "rt/sdk/losses.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -11,30 +13,12 @@
 namespace backends::reference {
 namespace {
 
-struct Shape {
-  int64_t rows, width;
-};
-
-// Checks logits [...,C], labels [...] and weight [...].
-Shape classification_shape(const Operation& op, rt_dtype dtype) {
-  const Dims logits = dims_of(input_of_min_rank(op, 0, "logits", 1));
-  const Dims rows(logits.begin(), logits.end() - 1);
-  if (logits.back() < 1) op.fail("operand 0 (logits) has no class, expected at least one");
-  expect_input(op, 1, "labels", RT_INT32, rows);
-  expect_input(op, 2, "weight", dtype, rows);
-  return {product(rows), logits.back()};
-}
-
-// Checks y [N,...], target [N,...] and weight [N].
-Shape regression_shape(const Operation& op, rt_dtype dtype) {
-  const Dims y = dims_of(input_of_min_rank(op, 0, "y", 1));
-  expect_input(op, 1, "target", dtype, y);
-  expect_input(op, 2, "weight", dtype, {y[0]});
-  return {y[0], product(Dims(y.begin() + 1, y.end()))};
-}
+using rt::sdk::class_rows;
+using rt::sdk::LossShape;
+using rt::sdk::sample_rows;
 
 template <typename T>
-void cross_entropy(const Shape& s, const Buffers& b) {
+void cross_entropy(const LossShape& s, const Buffers& b) {
   const T* logits = b.input<T>(0);
   const int32_t* labels = b.input<int32_t>(1);
   const T* weight = b.input<T>(2);
@@ -49,7 +33,7 @@ void cross_entropy(const Shape& s, const Buffers& b) {
 }
 
 template <typename T>
-void cross_entropy_backward(const Shape& s, const Buffers& b, uint32_t output = 0) {
+void cross_entropy_backward(const LossShape& s, const Buffers& b, uint32_t output = 0) {
   const T* logits = b.input<T>(0);
   const int32_t* labels = b.input<int32_t>(1);
   const T* weight = b.input<T>(2);
@@ -70,7 +54,7 @@ void cross_entropy_backward(const Shape& s, const Buffers& b, uint32_t output = 
 }
 
 template <typename T>
-void mean_squared_error(const Shape& s, const Buffers& b) {
+void mean_squared_error(const LossShape& s, const Buffers& b) {
   const T* y = b.input<T>(0);
   const T* target = b.input<T>(1);
   const T* weight = b.input<T>(2);
@@ -88,7 +72,7 @@ void mean_squared_error(const Shape& s, const Buffers& b) {
 }
 
 template <typename T>
-void mean_squared_error_backward(const Shape& s, const Buffers& b) {
+void mean_squared_error_backward(const LossShape& s, const Buffers& b) {
   const T* y = b.input<T>(0);
   const T* target = b.input<T>(1);
   const T* weight = b.input<T>(2);
@@ -103,7 +87,7 @@ void mean_squared_error_backward(const Shape& s, const Buffers& b) {
 }
 
 template <typename T>
-void correct_count(const Shape& s, const Buffers& b, uint32_t output = 0) {
+void correct_count(const LossShape& s, const Buffers& b, uint32_t output = 0) {
   const T* logits = b.input<T>(0);
   const int32_t* labels = b.input<int32_t>(1);
   const T* weight = b.input<T>(2);
@@ -119,35 +103,17 @@ void correct_count(const Shape& s, const Buffers& b, uint32_t output = 0) {
 // The gradient is written last, and each of its elements after the logit that it depends on was
 // read, so it may use the memory of the logits.
 template <typename T>
-void cross_entropy_with_gradient(const Shape& s, bool counts, const Buffers& b) {
+void cross_entropy_with_gradient(const LossShape& s, bool counts, const Buffers& b) {
   cross_entropy<T>(s, b);
   if (counts) correct_count<T>(s, b, 2);
   cross_entropy_backward<T>(s, b, 1);
-}
-
-// The checks of operations that compute a loss [1] or a count [1] from three operands.
-using Check = Shape (*)(const Operation&, rt_dtype);
-
-Shape check_scalar(const Operation& op, rt_dtype dtype, Check check, const char* result) {
-  expect_counts(op, 3, 1);
-  const Shape s = check(op, dtype);
-  expect_output(op, 0, result, dtype, {1});
-  return s;
-}
-
-Shape check_gradient(const Operation& op, rt_dtype dtype, Check check, const char* result) {
-  expect_counts(op, 4, 1);
-  const Shape s = check(op, dtype);
-  expect_input(op, 3, "dloss", dtype, {1});
-  expect_output(op, 0, result, dtype, dims_of(op.input(0)));
-  return s;
 }
 
 }  // namespace
 
 Kernel make_cross_entropy(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "logits");
-  const Shape s = check_scalar(op, dtype, classification_shape, "loss");
+  const LossShape s = rt::sdk::loss_shape(op, dtype, class_rows);
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.run = [s](const Buffers& b) { cross_entropy<T>(s, b); };
@@ -157,7 +123,7 @@ Kernel make_cross_entropy(const Operation& op) {
 
 Kernel make_cross_entropy_backward(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "logits");
-  const Shape s = check_gradient(op, dtype, classification_shape, "dlogits");
+  const LossShape s = rt::sdk::loss_backward_shape(op, dtype, class_rows, "dlogits");
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.run = [s](const Buffers& b) { cross_entropy_backward<T>(s, b); };
@@ -169,7 +135,7 @@ Kernel make_cross_entropy_with_gradient(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "logits");
   const bool counts = op.output_count() == 3;
   expect_counts(op, 4, counts ? 3 : 2);
-  const Shape s = classification_shape(op, dtype);
+  const LossShape s = class_rows(op, dtype);
   expect_input(op, 3, "dloss", dtype, {1});
   expect_output(op, 0, "loss", dtype, {1});
   expect_output(op, 1, "dlogits", dtype, dims_of(op.input(0)));
@@ -184,7 +150,7 @@ Kernel make_cross_entropy_with_gradient(const Operation& op) {
 
 Kernel make_mean_squared_error(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "y");
-  const Shape s = check_scalar(op, dtype, regression_shape, "loss");
+  const LossShape s = rt::sdk::loss_shape(op, dtype, sample_rows);
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.run = [s](const Buffers& b) { mean_squared_error<T>(s, b); };
@@ -194,7 +160,7 @@ Kernel make_mean_squared_error(const Operation& op) {
 
 Kernel make_mean_squared_error_backward(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "y");
-  const Shape s = check_gradient(op, dtype, regression_shape, "dy");
+  const LossShape s = rt::sdk::loss_backward_shape(op, dtype, sample_rows, "dy");
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.run = [s](const Buffers& b) { mean_squared_error_backward<T>(s, b); };
@@ -204,7 +170,7 @@ Kernel make_mean_squared_error_backward(const Operation& op) {
 
 Kernel make_correct_count(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "logits");
-  const Shape s = check_scalar(op, dtype, classification_shape, "count");
+  const LossShape s = rt::sdk::loss_shape(op, dtype, class_rows, "count");
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.run = [s](const Buffers& b) { correct_count<T>(s, b); };

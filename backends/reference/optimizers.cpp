@@ -7,9 +7,13 @@
 #include "backends/reference/check.h"
 #include "backends/reference/families.h"
 #include "backends/reference/sixteen_bit.h"
+#include "rt/sdk/updates.h"
 
 namespace backends::reference {
 namespace {
+
+using rt::sdk::AdamWUpdate;
+using rt::sdk::SgdUpdate;
 
 // Returns the type that the update computes in. Throws Refusal for an input in 16 bits.
 rt_dtype type_of(const Operation& op) {
@@ -17,15 +21,6 @@ rt_dtype type_of(const Operation& op) {
     if (rt::sdk::is_sixteen_bit(op.input(i).dtype)) refuse_sixteen_bit(op);
   }
   return floating_input(op, 0, "param");
-}
-
-// Checks the operands that every optimizer begins with: param, grad, lr, scale.
-void expect_common(const Operation& op, rt_dtype dtype) {
-  const Dims dims = dims_of(op.input(0));
-  expect_input(op, 1, "grad", dtype, dims);
-  expect_input(op, 2, "lr", dtype, {1});
-  expect_input(op, 3, "scale", dtype, {1});
-  expect_output(op, 0, "param", dtype, dims);
 }
 
 // Handles a step without an update (scale 0, because gradients are not finite): the outputs become
@@ -39,21 +34,15 @@ bool left_out(const Buffers& b, int64_t count, uint32_t outputs) {
   return true;
 }
 
-struct Sgd {
-  int64_t count;
-  double momentum, weight_decay;
-  bool nesterov;
-};
-
 // scale * grad plus the weight decay of `param`. Without weight decay there is no product with
 // `param`, which would be NaN where `param` is infinite or NaN.
-double gradient(const Sgd& s, double scale, double grad, double param) {
+double gradient(const SgdUpdate& s, double scale, double grad, double param) {
   const double g = scale * grad;
   return s.weight_decay == 0 ? g : g + s.weight_decay * param;
 }
 
 template <typename T>
-void sgd(const Sgd& s, const Buffers& b) {
+void sgd(const SgdUpdate& s, const Buffers& b) {
   const T* param = b.input<T>(0);
   const T* grad = b.input<T>(1);
   const double lr = *b.input<T>(2), scale = *b.input<T>(3);
@@ -65,7 +54,7 @@ void sgd(const Sgd& s, const Buffers& b) {
 }
 
 template <typename T>
-void sgd_momentum(const Sgd& s, const Buffers& b) {
+void sgd_momentum(const SgdUpdate& s, const Buffers& b) {
   const T* param = b.input<T>(0);
   const T* grad = b.input<T>(1);
   const double lr = *b.input<T>(2), scale = *b.input<T>(3);
@@ -80,14 +69,9 @@ void sgd_momentum(const Sgd& s, const Buffers& b) {
   }
 }
 
-struct AdamW {
-  int64_t count;
-  double beta1, beta2, epsilon, weight_decay;
-};
-
 // Loshchilov and Hutter, "Decoupled weight decay regularization", 2019.
 template <typename T>
-void adamw(const AdamW& a, const Buffers& b) {
+void adamw(const AdamWUpdate& a, const Buffers& b) {
   const T* param = b.input<T>(0);
   const T* grad = b.input<T>(1);
   const double lr = *b.input<T>(2), scale = *b.input<T>(3);
@@ -107,9 +91,6 @@ void adamw(const AdamW& a, const Buffers& b) {
     b.output<T>(2)[i] = static_cast<T>(new_v);
   }
 }
-
-// The output `narrow` follows `others` outputs, or is absent.
-bool has_narrow(const Operation& op, uint32_t others) { return op.output_count() == others + 1; }
 
 // Adds the output `narrow`, output i, to a kernel: the new parameter, rounded once. Its type is
 // float16 or bfloat16, or that of the parameter, so that a judge can compute all of it in float64.
@@ -132,65 +113,34 @@ void write_narrow(const Operation& op, uint32_t i, Kernel& kernel) {
   add.template operator()<T>();
 }
 
-void expect_beta(const Operation& op, const char* name, double beta) {
-  if (!(beta >= 0 && beta < 1)) {
-    op.fail(rt::sdk::format("%s is %g, expected 0 <= %s < 1", name, beta, name));
-  }
-}
-
 }  // namespace
 
 Kernel make_sgd(const Operation& op) {
   const rt_dtype dtype = type_of(op);
-  Sgd s{};
-  s.count = rt::sdk::element_count(op.input(0));
-  s.momentum = op.number(RT_ATTR_MOMENTUM, 0.0);
-  s.weight_decay = op.number(RT_ATTR_WEIGHT_DECAY, 0.0);
-  s.nesterov = op.integer(RT_ATTR_NESTEROV, 0) != 0;
-  const bool momentum = s.momentum != 0.0;
-  const uint32_t outputs = momentum ? 2 : 1;
-  const bool narrow = has_narrow(op, outputs);
-  expect_counts(op, momentum ? 5 : 4, outputs + narrow);
-  expect_common(op, dtype);
-  if (momentum) {
-    expect_input(op, 4, "velocity", dtype, dims_of(op.input(0)));
-    expect_output(op, 1, "velocity", dtype, dims_of(op.input(0)));
-  }
+  const SgdUpdate s = rt::sdk::sgd_update(op, dtype);
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.in_place[0] = 1u << 0;
-    if (momentum) kernel.in_place[1] = 1u << 4;
-    kernel.run = [s, momentum, outputs](const Buffers& b) {
-      if (left_out<T>(b, s.count, outputs)) return;
-      momentum ? sgd_momentum<T>(s, b) : sgd<T>(s, b);
+    if (s.states > 0) kernel.in_place[1] = 1u << 4;
+    kernel.run = [s](const Buffers& b) {
+      if (left_out<T>(b, s.count, 1 + s.states)) return;
+      s.states > 0 ? sgd_momentum<T>(s, b) : sgd<T>(s, b);
     };
-    if (narrow) write_narrow<T>(op, outputs, kernel);
+    if (s.writes_narrow) write_narrow<T>(op, 1 + s.states, kernel);
     return kernel;
   });
 }
 
 Kernel make_adamw(const Operation& op) {
   const rt_dtype dtype = type_of(op);
-  const bool narrow = has_narrow(op, 3);
-  expect_counts(op, 7, 3 + narrow);
-  expect_common(op, dtype);
-  const Dims dims = dims_of(op.input(0));
-  expect_input(op, 4, "m", dtype, dims);
-  expect_input(op, 5, "v", dtype, dims);
-  expect_input(op, 6, "step", RT_INT64, {1});
-  expect_output(op, 1, "m", dtype, dims);
-  expect_output(op, 2, "v", dtype, dims);
-  const AdamW a{product(dims), op.number(RT_ATTR_BETA1), op.number(RT_ATTR_BETA2),
-                op.number(RT_ATTR_EPSILON), op.number(RT_ATTR_WEIGHT_DECAY, 0.0)};
-  expect_beta(op, RT_ATTR_BETA1, a.beta1);
-  expect_beta(op, RT_ATTR_BETA2, a.beta2);
+  const AdamWUpdate a = rt::sdk::adamw_update(op, dtype);
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.in_place = {1u << 0, 1u << 4, 1u << 5};
     kernel.run = [a](const Buffers& b) {
-      if (!left_out<T>(b, a.count, 3)) adamw<T>(a, b);
+      if (!left_out<T>(b, a.count, 1 + a.states)) adamw<T>(a, b);
     };
-    if (narrow) write_narrow<T>(op, 3, kernel);
+    if (a.writes_narrow) write_narrow<T>(op, 1 + a.states, kernel);
     return kernel;
   });
 }

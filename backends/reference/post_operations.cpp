@@ -3,6 +3,7 @@
 
 #include "backends/reference/activation.h"
 #include "backends/reference/families.h"
+#include "rt/sdk/elementwise.h"
 
 namespace backends::reference {
 namespace {
@@ -22,10 +23,10 @@ PostOperation check(const Operation& op, uint32_t i, rt_dtype dtype, const Dims&
       expect_input(op, operand, "bias", dtype, {dims.back()});
       break;
     case RT_POST_ACTIVATION:
-      expect_differentiable(op, post.function);
+      rt::sdk::expect_differentiable(op, post.function);
       break;
     case RT_POST_ACTIVATION_BACKWARD:
-      expect_differentiable(op, post.function);
+      rt::sdk::expect_differentiable(op, post.function);
       expect_input(op, operand, "s", dtype, dims);
       break;
     case RT_POST_RESIDUAL_ADD:

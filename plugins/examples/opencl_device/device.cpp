@@ -3,23 +3,15 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 
 #include "kernels_cl.h"
+#include "rt/sdk/device_table.h"
 
-using opencl_device::Buffer;
-using opencl_device::check;
-using opencl_device::Context;
-using opencl_device::Event;
-using opencl_device::info;
-using opencl_device::make;
-using opencl_device::Program;
-using opencl_device::Queue;
-using opencl_device::text;
 using rt::sdk::copy_text;
 using rt::sdk::Error;
 using rt::sdk::format;
 
-namespace opencl_device {
 namespace {
 
 // Why a device cannot be used; empty if it can.
@@ -56,16 +48,6 @@ uint64_t compute_dtypes(cl_device_id id) {
   return RT_DTYPE_BIT(RT_FLOAT32) | (doubles ? RT_DTYPE_BIT(RT_FLOAT64) : 0);
 }
 
-// Whether the work of an event has run, or failed. That of no event has.
-bool has_run(const Event& event) {
-  cl_int status = CL_COMPLETE;
-  if (event.get() != nullptr)
-    check(clGetEventInfo(event.get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status,
-                         nullptr),
-          "clGetEventInfo");
-  return status <= CL_COMPLETE;
-}
-
 }  // namespace
 
 int32_t Devices::count() {
@@ -99,11 +81,6 @@ rt_device* Devices::open(int32_t index, const rt_device_options&) {
   throw Error(RT_ERROR_UNAVAILABLE, "OpenCL: " + unusable, RT_SCOPE_DEVICE);
 }
 
-}  // namespace opencl_device
-
-using opencl_device::compute_dtypes;
-using opencl_device::has_run;
-
 rt_device::rt_device(cl_device_id device)
     : id(device),
       dtypes(compute_dtypes(device)),
@@ -112,25 +89,13 @@ rt_device::rt_device(cl_device_id device)
       transfers_(make<Queue>("clCreateCommandQueue", clCreateCommandQueue, context.get(), id, 0)) {}
 
 void* rt_device::allocate(uint64_t bytes, int32_t kind) {
-  const auto largest = info<cl_ulong>(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
-  const uint64_t free = memory_info().free_bytes;
-  if (bytes > std::min<uint64_t>(largest, free)) {
-    throw Error(
-        RT_ERROR_OUT_OF_MEMORY,
-        format("%llu bytes asked for; %llu are free, and the device gives at most %llu at "
-               "once; use smaller batches",
-               static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(free),
-               static_cast<unsigned long long>(largest)));
-  }
+  rt::sdk::expect_free(bytes, memory_info().free_bytes,
+                       info<cl_ulong>(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE));
   const bool host = kind == RT_MEMORY_PINNED_HOST;
   const cl_mem_flags flags = CL_MEM_READ_WRITE | (host ? CL_MEM_ALLOC_HOST_PTR : 0);
   auto buffer =
       make<Buffer>("clCreateBuffer", clCreateBuffer, context.get(), flags, bytes, nullptr);
-  if (!host) {
-    void* const address = memory.add(std::move(buffer), bytes);
-    allocated_ += bytes;
-    return address;
-  }
+  if (!host) return memory.add(std::move(buffer), bytes);
   cl_int code = CL_SUCCESS;
   void* const address =
       clEnqueueMapBuffer(transfers_.get(), buffer.get(), CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0,
@@ -142,7 +107,6 @@ void* rt_device::allocate(uint64_t bytes, int32_t kind) {
 
 void rt_device::release(void* address, int32_t kind) {
   if (kind != RT_MEMORY_PINNED_HOST) {
-    allocated_ -= memory.find(address).room;
     memory.remove(address);
   } else if (const Buffer buffer = pinned.remove(address); buffer.get() != nullptr) {
     clEnqueueUnmapMemObject(transfers_.get(), buffer.get(), address, 0, nullptr, nullptr);
@@ -150,13 +114,8 @@ void rt_device::release(void* address, int32_t kind) {
   }
 }
 
-// OpenCL 1.2 does not tell what others use: free is what this object has left of all.
 rt_memory_info rt_device::memory_info() const {
-  rt_memory_info value{};
-  value.total_bytes = info<cl_ulong>(id, CL_DEVICE_GLOBAL_MEM_SIZE);
-  value.allocated_bytes = allocated_;
-  value.free_bytes = value.total_bytes - std::min(value.total_bytes, value.allocated_bytes);
-  return value;
+  return rt::sdk::own_memory_info(info<cl_ulong>(id, CL_DEVICE_GLOBAL_MEM_SIZE), memory.bytes());
 }
 
 cl_program rt_device::program(rt_dtype real) {
@@ -193,7 +152,7 @@ void rt_stream::synchronize() { check(clFinish(queue.get()), "clFinish"); }
 // Memory of the host is read where it is if it is pinned, else from a copy of it.
 void rt_stream::write(cl_mem to, uint64_t offset, const void* from, uint64_t bytes) {
   const bool pageable = !device.pinned.find(from);
-  if (pageable) from = staging_.stage(from, bytes, has_run);
+  if (pageable) from = staging_.stage(from, bytes, std::mem_fn(&Event::is_complete));
   Event done;
   check(
       clEnqueueWriteBuffer(queue.get(), to, CL_FALSE, offset, bytes, from, 0, nullptr, done.out()),
@@ -233,50 +192,38 @@ void rt_stream::fill(void* destination, int32_t value, uint64_t bytes) {
         "clEnqueueFillBuffer");
 }
 
-Event rt_event::latest() {
-  const std::lock_guard lock(mutex_);
-  return marker_;
-}
-
 // The queue is flushed, because other queues and threads wait for the marker.
-void rt_event::record(rt_stream& stream) {
+Event rt_stream::mark() {
   Event marker;
-  check(clEnqueueMarkerWithWaitList(stream.queue.get(), 0, nullptr, marker.out()),
+  check(clEnqueueMarkerWithWaitList(queue.get(), 0, nullptr, marker.out()),
         "clEnqueueMarkerWithWaitList");
-  check(clFlush(stream.queue.get()), "clFlush");
-  const std::lock_guard lock(mutex_);
-  marker_ = std::move(marker);
+  check(clFlush(queue.get()), "clFlush");
+  return marker;
 }
 
-void rt_event::wait(rt_stream& stream) {
-  const Event marker = latest();
-  const cl_event event = marker.get();
-  if (event != nullptr)
-    check(clEnqueueBarrierWithWaitList(stream.queue.get(), 1, &event, nullptr),
-          "clEnqueueBarrierWithWaitList");
+void rt_stream::wait(const Event& event) {
+  const cl_event marker = event.get();
+  check(clEnqueueBarrierWithWaitList(queue.get(), 1, &marker, nullptr),
+        "clEnqueueBarrierWithWaitList");
 }
 
-void rt_event::synchronize() {
-  const Event marker = latest();
-  const cl_event event = marker.get();
-  if (event != nullptr) check(clWaitForEvents(1, &event), "clWaitForEvents");
+void Event::synchronize() const {
+  const cl_event marker = get();
+  check(clWaitForEvents(1, &marker), "clWaitForEvents");
 }
 
-bool rt_event::is_complete() { return has_run(latest()); }
+bool Event::is_complete() const {
+  cl_int status = CL_COMPLETE;
+  if (get() != nullptr)
+    check(
+        clGetEventInfo(get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, nullptr),
+        "clGetEventInfo");
+  return status <= CL_COMPLETE;  // errors are negative
+}
 
-cl_ulong rt_event::end_time() {
-  const Event marker = latest();
+int64_t Event::nanoseconds() const {
   cl_ulong time = 0;
-  if (marker.get() == nullptr || !has_run(marker))
-    throw Error(
-        RT_ERROR_INVALID_ARGUMENT,
-        "event_elapsed: an event was not recorded or is not complete; synchronise it first");
-  check(
-      clGetEventProfilingInfo(marker.get(), CL_PROFILING_COMMAND_END, sizeof(time), &time, nullptr),
-      "clGetEventProfilingInfo");
-  return time;
-}
-
-int64_t rt_event::elapsed_until(rt_event& end) {
-  return static_cast<int64_t>(end.end_time() - end_time());
+  check(clGetEventProfilingInfo(get(), CL_PROFILING_COMMAND_END, sizeof(time), &time, nullptr),
+        "clGetEventProfilingInfo");
+  return static_cast<int64_t>(time);
 }

@@ -2,7 +2,6 @@
 #ifndef DEVICE_H_
 #define DEVICE_H_
 
-#include <atomic>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -11,9 +10,8 @@
 #include "rt/device.h"
 #include "rt/kernel.h"
 #include "rt/sdk/address_map.h"
+#include "rt/sdk/recorded_event.h"
 #include "rt/sdk/staging.h"
-
-namespace opencl_device {
 
 // All devices of all platforms, in the order in which the loader of OpenCL lists them. They are
 // looked for once, when they are first asked for. The methods are those of rt/sdk/device_table.h.
@@ -28,7 +26,12 @@ class Devices {
   std::vector<cl_device_id> ids_;
 };
 
-}  // namespace opencl_device
+// A point in the work of a queue.
+struct Event : Owned<cl_event, clRetainEvent, clReleaseEvent> {
+  void synchronize() const;
+  bool is_complete() const;  // that of no work is
+  int64_t nanoseconds() const;
+};
 
 // An opened device. All methods may be called from any thread.
 struct rt_device {
@@ -42,14 +45,13 @@ struct rt_device {
 
   const cl_device_id id;
   const uint64_t dtypes;  // those that kernels compute in
-  opencl_device::Context context;
-  rt::sdk::AddressMap<opencl_device::Buffer> memory, pinned;
+  Context context;
+  rt::sdk::AddressMap<Buffer> memory, pinned;
 
  private:
-  opencl_device::Queue transfers_;  // maps pinned memory
-  std::atomic<uint64_t> allocated_ = 0;
+  Queue transfers_;  // maps pinned memory
   std::mutex mutex_;
-  std::map<rt_dtype, opencl_device::Program> programs_;  // guarded by mutex_
+  std::map<rt_dtype, Program> programs_;  // guarded by mutex_
 };
 
 // An in-order queue. One thread may use it at a time.
@@ -59,30 +61,20 @@ struct rt_stream {
   void synchronize();
   void copy(void* to, const void* from, uint64_t bytes);
   void fill(void* to, int32_t value, uint64_t bytes);
+  Event mark();
+  void wait(const Event& event);
 
   rt_device& device;
-  const opencl_device::Queue queue;
+  const Queue queue;
 
  private:
   void write(cl_mem to, uint64_t offset, const void* from, uint64_t bytes);
   void read(void* to, cl_mem from, uint64_t offset, uint64_t bytes);
-  rt::sdk::StagingRing<opencl_device::Event> staging_;
+  rt::sdk::StagingRing<Event> staging_;
 };
 
-// The latest record of an event is a marker behind the work of its stream.
-struct rt_event {
+struct rt_event : rt::sdk::RecordedEvent<Event> {
   explicit rt_event(rt_device&) {}
-  void record(rt_stream& stream);
-  void wait(rt_stream& stream);
-  void synchronize();
-  bool is_complete();
-  int64_t elapsed_until(rt_event& end);
-
- private:
-  opencl_device::Event latest();
-  cl_ulong end_time();
-  std::mutex mutex_;
-  opencl_device::Event marker_;  // guarded by mutex_
 };
 
 #endif  // DEVICE_H_

@@ -1,4 +1,5 @@
-// The objects of OpenCL 1.2, owned, and its errors as exceptions.
+// The objects of OpenCL 1.2, owned, and its errors as exceptions. The library exports nothing but
+// its entry, so that its names need no namespace.
 #ifndef OPENCL_H_
 #define OPENCL_H_
 
@@ -9,8 +10,6 @@
 #include <utility>
 
 #include "rt/sdk/error.h"
-
-namespace opencl_device {
 
 // Throws Error with the code of OpenCL unless `code` is CL_SUCCESS. `what` is the function that
 // returned it.
@@ -49,7 +48,6 @@ using Context = Owned<cl_context, clRetainContext, clReleaseContext>;
 using Queue = Owned<cl_command_queue, clRetainCommandQueue, clReleaseCommandQueue>;
 using Program = Owned<cl_program, clRetainProgram, clReleaseProgram>;
 using Kernel = Owned<cl_kernel, clRetainKernel, clReleaseKernel>;
-using Event = Owned<cl_event, clRetainEvent, clReleaseEvent>;
 using Buffer = Owned<cl_mem, clRetainMemObject, clReleaseMemObject>;
 
 // Calls a function that makes an object and writes its status into its last argument.
@@ -74,7 +72,5 @@ inline std::string text(cl_device_id device, cl_device_info name) {
   value.resize(value.find('\0'));  // the last character is never written
   return value;
 }
-
-}  // namespace opencl_device
 
 #endif  // OPENCL_H_

@@ -1,31 +1,24 @@
 // From operations to kernels. Shapes and attributes are read by the helpers of the SDK.
-#include "operations.h"
+#include "rt/operations.h"
 
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <string_view>
 
-#include "rt/operations.h"
+#include "plan.h"
 #include "rt/sdk/broadcast.h"
-#include "rt/sdk/canonical_layout.h"
 #include "rt/sdk/convolution.h"
+#include "rt/sdk/elementwise.h"
+#include "rt/sdk/embedding.h"
+#include "rt/sdk/losses.h"
 #include "rt/sdk/matmul.h"
 #include "rt/sdk/pooling.h"
 #include "rt/sdk/reduction.h"
 #include "rt/sdk/strided.h"
+#include "rt/sdk/updates.h"
 
-namespace opencl_device {
 namespace {
-
-using rt::sdk::computed_type;
-using rt::sdk::Dims;
-using rt::sdk::dims_of;
-using rt::sdk::element_count;
-using rt::sdk::expect_counts;
-using rt::sdk::expect_input;
-using rt::sdk::expect_output;
-using rt::sdk::Operation;
 
 constexpr int64_t kPanel = 16, kTileRows = 8;  // COLUMNS and ROWS of product.cl
 
@@ -38,33 +31,20 @@ Items grid(int64_t columns, int64_t rows, int64_t batch = 1) {
 int64_t element_bytes(const rt_plan& p) { return p.real == RT_FLOAT64 ? 8 : 4; }
 int64_t panels(int64_t columns) { return (columns + kPanel - 1) / kPanel; }
 
-// The name of the kernel for a function of `activation` or its backward operation.
-std::string activation_kernel(const Operation& op, int64_t last) {
-  const int64_t function = op.integer(RT_ATTR_FUNCTION);
-  if (function < RT_ACTIVATION_RELU || function > last)
-    rt::sdk::refuse(
-        op, rt::sdk::format("function %lld; 1 to %lld are known", static_cast<long long>(function),
-                            static_cast<long long>(last)));
-  return std::string(op.name()) + "_" + std::to_string(function);
+std::string activation_kernel(const rt_plan& p, int64_t function) {
+  return std::string(p.op.name()) + "_" + std::to_string(function);
 }
 
 void activation(rt_plan& p) {
-  expect_counts(p.op, 1, 1);
-  expect_output(p.op, 0, "y", p.real, dims_of(p.op.input(0)));
+  const auto [count, function] = rt::sdk::activation_shape(p.op, p.real);
   p.in_place[0] = 0b1;
-  const int64_t count = element_count(p.op.input(0));
-  p.run(activation_kernel(p.op, RT_ACTIVATION_RECIPROCAL).c_str(), {count}, {p.in(0), p.out(0)},
-        count);
+  p.run(activation_kernel(p, function).c_str(), {count}, {p.in(0), p.out(0)}, count);
 }
 
 void activation_backward(rt_plan& p) {
-  expect_counts(p.op, 2, 1);
-  expect_input(p.op, 1, "s", p.real, dims_of(p.op.input(0)));
-  expect_output(p.op, 0, "dx", p.real, dims_of(p.op.input(0)));
+  const auto [count, function] = rt::sdk::activation_backward_shape(p.op, p.real);
   p.in_place[0] = 0b11;
-  const int64_t count = element_count(p.op.input(0));
-  p.run(activation_kernel(p.op, RT_ACTIVATION_SIGMOID).c_str(), {count},
-        {p.in(0), p.in(1), p.out(0)}, count);
+  p.run(activation_kernel(p, function).c_str(), {count}, {p.in(0), p.in(1), p.out(0)}, count);
 }
 
 void arithmetic(rt_plan& p) {
@@ -77,51 +57,39 @@ void arithmetic(rt_plan& p) {
 }
 
 void scale(rt_plan& p) {
-  expect_counts(p.op, 1, 1);
-  expect_output(p.op, 0, "y", p.real, dims_of(p.op.input(0)));
+  const int64_t count = rt::sdk::unary_count(p.op, p.real);
   p.in_place[0] = 0b1;
-  const int64_t count = element_count(p.op.input(0));
   p.run("scale", {count}, {p.in(0), p.out(0)}, count, Real{p.op.number(RT_ATTR_ALPHA, 1.0)},
         Real{p.op.number(RT_ATTR_BETA, 0.0)});
 }
 
 void copy(rt_plan& p) {
-  const rt_tensor_desc& x = p.op.input(0);
-  expect_counts(p.op, 1, 1);
-  expect_output(p.op, 0, "y", x.dtype, dims_of(x));
-  const std::string kernel = "copy_" + std::to_string(rt::sdk::dtype_bytes(x.dtype));
-  p.run(kernel.c_str(), {element_count(x)}, {p.in(0), p.out(0)}, element_count(x));
+  const rt_dtype dtype = p.op.input(0).dtype;
+  const int64_t count = rt::sdk::unary_count(p.op, dtype);
+  const std::string kernel = "copy_" + std::to_string(rt::sdk::dtype_bytes(dtype));
+  p.run(kernel.c_str(), {count}, {p.in(0), p.out(0)}, count);
 }
 
 void fill(rt_plan& p) {
-  expect_counts(p.op, 0, 1);
+  rt::sdk::expect_counts(p.op, 0, 1);
   p.real = p.op.output(0).dtype;
   if ((p.device.dtypes & RT_DTYPE_BIT(p.real)) == 0)
     rt::sdk::refuse_output(p.op, 0, "y", "float32 is filled, and float64 where the device has it");
-  const int64_t count = element_count(p.op.output(0));
+  const int64_t count = rt::sdk::element_count(p.op.output(0));
   p.run("fill", {count}, {p.out(0)}, count, Real{p.op.number(RT_ATTR_VALUE, 0.0)});
 }
 
 void sgd(rt_plan& p) {
-  const double momentum = p.op.number(RT_ATTR_MOMENTUM, 0.0);
-  const uint32_t extra = momentum != 0 ? 1 : 0;
-  if (p.op.output_count() == 2 + extra)
-    rt::sdk::refuse_output(p.op, 1 + extra, "narrow", "a copy in 16 bits is not written");
-  expect_counts(p.op, 4 + extra, 1 + extra);
-  const Dims dims = dims_of(p.op.input(0));
-  for (uint32_t i : {1u, 4u}) {
-    if (i < 4 + extra) expect_input(p.op, i, i == 1 ? "grad" : "velocity", p.real, dims);
-  }
-  expect_input(p.op, 2, "lr", p.real, {1});
-  expect_input(p.op, 3, "scale", p.real, {1});
-  for (uint32_t i = 0; i <= extra; ++i) expect_output(p.op, i, "param", p.real, dims);
+  const rt::sdk::SgdUpdate s = rt::sdk::sgd_update(p.op, p.real);
+  if (s.writes_narrow)
+    rt::sdk::refuse_output(p.op, 1 + s.states, "narrow", "a copy in 16 bits is not written");
   p.in_place = {0b1, 0b10000};
-  const int64_t count = rt::sdk::product(dims);
-  const Real decay{p.op.number(RT_ATTR_WEIGHT_DECAY, 0.0)};
-  if (extra == 0)
-    return p.run("sgd", {count}, {p.in(0), p.in(1), p.in(2), p.in(3), p.out(0)}, count, decay);
-  p.run("sgd_momentum", {count}, {p.in(0), p.in(1), p.in(2), p.in(3), p.in(4), p.out(0), p.out(1)},
-        count, decay, Real{momentum}, p.op.integer(RT_ATTR_NESTEROV, 0));
+  const Real decay{s.weight_decay};
+  if (s.states == 0)
+    return p.run("sgd", {s.count}, {p.in(0), p.in(1), p.in(2), p.in(3), p.out(0)}, s.count, decay);
+  p.run("sgd_momentum", {s.count},
+        {p.in(0), p.in(1), p.in(2), p.in(3), p.in(4), p.out(0), p.out(1)}, s.count, decay,
+        Real{s.momentum}, int64_t{s.nesterov});
 }
 
 // Adds the second half of a sum: slices in WIDE of each result.
@@ -147,8 +115,8 @@ void add_reduction(rt_plan& p, Operand x, Operand y, const rt::sdk::Strided<2>& 
 
 void reduce(rt_plan& p) {
   const rt::sdk::ReductionShape s = rt::sdk::reduction_shape(p.op, p.real);
-  const Dims strides = rt::sdk::strides_of(s.input);
-  Dims dims[2], steps[2];  // of the axes that are kept and of those that are reduced
+  const rt::sdk::Dims strides = rt::sdk::strides_of(s.input);
+  rt::sdk::Dims dims[2], steps[2];  // of the axes that are kept and of those that are reduced
   for (size_t d = 0; d < s.input.size(); ++d) {
     const int64_t reduced = s.axes >> d & 1;
     dims[reduced].push_back(s.input[d]);
@@ -159,76 +127,42 @@ void reduce(rt_plan& p) {
                 s.function);
 }
 
-// Sums up the rows of a matrix, whose rows lie `row_step` elements apart.
+// Sums up the rows of a matrix.
 void add_column_sums(rt_plan& p, Operand x, Operand y, int64_t rows, int64_t columns) {
-  const Dims one = {1}, step = {columns};
+  const rt::sdk::Dims one = {1}, step = {columns};
   add_reduction(p, x, y, rt::sdk::merge_dims<2>({columns}, {one, one}),
                 rt::sdk::merge_dims<2>({rows}, {step, step}), columns, rows, RT_REDUCE_SUM);
 }
 
-// Checks logits [...,C], labels [...], weight [...]; returns rows and classes.
-std::pair<int64_t, int64_t> classes(rt_plan& p) {
-  const rt_tensor_desc& logits = rt::sdk::input_of_min_rank(p.op, 0, "logits", 1);
-  Dims rows = dims_of(logits);
-  const int64_t width = rows.back();
-  rows.pop_back();
-  if (width < 1) p.op.fail("operand 0 (logits) has no class, expected at least one");
-  expect_input(p.op, 1, "labels", RT_INT32, rows);
-  expect_input(p.op, 2, "weight", p.real, rows);
-  return {rt::sdk::product(rows), width};
-}
-
 // cross_entropy and correct_count: a number for each row, and the sum of these.
 void sum_over_rows(rt_plan& p) {
-  expect_counts(p.op, 3, 1);
-  const auto [rows, width] = classes(p);
-  expect_output(p.op, 0, "loss", p.real, {1});
+  const auto [rows, width] = rt::sdk::loss_shape(p.op, p.real, rt::sdk::class_rows);
   const Operand terms = p.scratch(rows * 8);
   p.run(p.op.desc().name, {rows}, {p.in(0), p.in(1), p.in(2), terms}, rows, width);
   add_slices(p, terms, p.out(0), 1, rows);
 }
 
 void cross_entropy_backward(rt_plan& p) {
-  expect_counts(p.op, 4, 1);
-  const auto [rows, width] = classes(p);
-  expect_input(p.op, 3, "dloss", p.real, {1});
-  expect_output(p.op, 0, "dlogits", p.real, dims_of(p.op.input(0)));
+  const auto [rows, width] =
+      rt::sdk::loss_backward_shape(p.op, p.real, rt::sdk::class_rows, "dlogits");
   p.run("cross_entropy_backward", {rows}, {p.in(0), p.in(1), p.in(2), p.in(3), p.out(0)}, rows,
         width);
 }
 
-// Checks indices [...], table [V,D] and rows [...,D], of which one is an output.
-void expect_rows(rt_plan& p, const rt_tensor_desc& table, const rt_tensor_desc& rows) {
-  Dims expected = dims_of(p.op.input(0));
-  expect_counts(p.op, 2, 1);
-  expect_input(p.op, 0, "indices", RT_INT32, expected);
-  expected.push_back(table.dims[1]);
-  if (dims_of(rows) != expected || table.dtype != p.real || rows.dtype != p.real)
-    p.op.fail(rt::sdk::to_string(rows) + " are not rows of the table " + rt::sdk::to_string(table) +
-              " at the indices");
-}
-
-// Without first_row the indices are those of a whole table.
-int64_t first_row(const Operation& op) {
-  return std::max<int64_t>(0, op.integer(RT_ATTR_FIRST_ROW, -1));
-}
-
+// Without first_row, -1, the indices are those of a whole table.
 void embedding(rt_plan& p) {
-  const rt_tensor_desc& table = rt::sdk::input_of_rank(p.op, 1, "table", 2);
-  expect_rows(p, table, p.op.output(0));
-  const int64_t count = element_count(p.op.input(0)), width = table.dims[1];
-  p.run("embedding", grid(width, count), {p.in(0), p.in(1), p.out(0)}, width, count, table.dims[0],
-        first_row(p.op));
+  const auto s = rt::sdk::embedding_shape(p.op, p.real);
+  p.run("embedding", grid(s.width, s.count), {p.in(0), p.in(1), p.out(0)}, s.width, s.count, s.rows,
+        std::max<int64_t>(0, s.first_row));
 }
 
 void embedding_backward(rt_plan& p) {
-  const rt_tensor_desc& table = rt::sdk::output_of_rank(p.op, 0, "dtable", 2);
-  expect_rows(p, table, p.op.input(1));
-  const int64_t count = element_count(p.op.input(0)), rows = table.dims[0], width = table.dims[1];
-  const Operand starts = p.scratch((rows + 1) * 4), order = p.scratch(count * 4);
-  p.run("sort_indices", {1, 1, 1, {1, 1, 1}}, {p.in(0), starts, order}, count, rows,
-        first_row(p.op));
-  p.run("embedding_backward", grid(width, rows), {p.in(1), starts, order, p.out(0)}, width, rows);
+  const auto s = rt::sdk::embedding_backward_shape(p.op, p.real);
+  const Operand starts = p.scratch((s.rows + 1) * 4), order = p.scratch(s.count * 4);
+  p.run("sort_indices", {1, 1, 1, {1, 1, 1}}, {p.in(0), starts, order}, s.count, s.rows,
+        std::max<int64_t>(0, s.first_row));
+  p.run("embedding_backward", grid(s.width, s.rows), {p.in(1), starts, order, p.out(0)}, s.width,
+        s.rows);
 }
 
 // The structs of product.cl and window.cl.
@@ -330,19 +264,15 @@ void conv2d_backward_weights(rt_plan& p) {
 // Both poolings keep, for each result, the number of its maximum within the window.
 void max_pool2d(rt_plan& p) {
   const auto s = rt::sdk::pooling_forward_shape(p.op, p.real);
-  p.saved_bytes = static_cast<uint64_t>(s.n * s.result()) * 4;
   p.run("max_pool2d", grid(s.c, s.n * s.p * s.q),
-        {p.in(0), p.out(0), {Operand::kSaved, 0, 0, p.saved_bytes}}, geometry(p, s, s.c));
+        {p.in(0), p.out(0), p.saves(s.n * s.result() * 4)}, geometry(p, s, s.c));
 }
 
 void max_pool2d_backward(rt_plan& p) {
   const auto s = rt::sdk::pooling_backward_shape(p.op, p.real);
-  const uint64_t bytes = static_cast<uint64_t>(s.n * s.result()) * 4;
-  const rt_plan* const forward = p.op.desc().forward;
-  if (forward != nullptr && forward->saved_bytes != bytes)
-    p.op.fail("the forward plan has other shapes");
-  p.run("max_pool2d_backward", grid(s.c, s.n * s.h * s.w),
-        {p.in(0), {Operand::kSaved, 0, 0, bytes}, p.out(0)}, geometry(p, s, s.c));
+  const Operand saved = p.saved_by(p.op.desc().forward, s.n * s.result() * 4);
+  p.run("max_pool2d_backward", grid(s.c, s.n * s.h * s.w), {p.in(0), saved, p.out(0)},
+        geometry(p, s, s.c));
 }
 
 void avg_pool2d(rt_plan& p) {
@@ -361,8 +291,11 @@ struct Rule {
   void (*add)(rt_plan&);
   uint32_t typed = 0;  // the input whose type the operation computes in
 };
-const std::map<std::string_view, Rule>& rules() {
-  static const std::map<std::string_view, Rule> list = {
+
+}  // namespace
+
+void add_kernels(rt_plan& p) {
+  static const std::map<std::string_view, Rule> rules = {
       {RT_OP_MATMUL, {matmul}},
       {RT_OP_CONV2D, {conv2d}},
       {RT_OP_CONV2D_BACKWARD_DATA, {conv2d_backward_data}},
@@ -388,19 +321,11 @@ const std::map<std::string_view, Rule>& rules() {
       {RT_OP_FILL, {fill}},
       {RT_OP_SGD, {sgd}},
   };
-  return list;
-}
-
-}  // namespace
-
-void add_kernels(rt_plan& p) {
-  const auto rule = rules().find(p.op.name());
-  if (rule == rules().end())
+  const auto rule = rules.find(p.op.name());
+  if (rule == rules.end())
     rt::sdk::refuse(p.op, "there is no kernel for it; the host composes it from others");
   // copy takes any type; fill has no input.
   if (!p.op.is(RT_OP_COPY) && !p.op.is(RT_OP_FILL))
-    p.real = computed_type(p.op, rule->second.typed, "x", p.device.dtypes);
+    p.real = rt::sdk::computed_type(p.op, rule->second.typed, "x", p.device.dtypes);
   rule->second.add(p);
 }
-
-}  // namespace opencl_device

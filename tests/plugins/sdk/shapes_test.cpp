@@ -4,10 +4,14 @@
 
 #include "rt/sdk/broadcast.h"
 #include "rt/sdk/convolution.h"
+#include "rt/sdk/elementwise.h"
+#include "rt/sdk/embedding.h"
+#include "rt/sdk/losses.h"
 #include "rt/sdk/matmul.h"
 #include "rt/sdk/pooling.h"
 #include "rt/sdk/reduction.h"
 #include "rt/sdk/strided.h"
+#include "rt/sdk/updates.h"
 #include "tests/plugins/sdk/description.h"
 
 namespace rt::sdk {
@@ -121,6 +125,97 @@ TEST(ReductionShape, KeepsOrLeavesOutReducedAxes) {
   d.in({2}).out({1}).integer(RT_ATTR_FUNCTION, RT_REDUCE_SUM).integer(RT_ATTR_AXES, 2);
   EXPECT_THAT(error_of([&] { reduction_shape(Operation(d.desc()), RT_FLOAT32); }),
               HasSubstr("axes is the mask 0x2"));
+}
+
+TEST(ActivationShape, KnowsWhichFunctionsHaveAGradient) {
+  Description forward(RT_OP_ACTIVATION);
+  forward.in({2, 3}).out({2, 3}).integer(RT_ATTR_FUNCTION, RT_ACTIVATION_EXP);
+  const ActivationShape s = activation_shape(Operation(forward.desc()), RT_FLOAT32);
+  EXPECT_EQ(s.count, 6);
+  EXPECT_EQ(s.function, RT_ACTIVATION_EXP);
+  Description backward(RT_OP_ACTIVATION_BACKWARD);
+  backward.in({2, 3}).in({2, 3}).out({2, 3}).integer(RT_ATTR_FUNCTION, RT_ACTIVATION_EXP);
+  EXPECT_THROW(activation_backward_shape(Operation(backward.desc()), RT_FLOAT32), Refusal);
+  Description tanh(RT_OP_ACTIVATION_BACKWARD);
+  tanh.in({2, 3}).in({2, 3}).out({2, 3}).integer(RT_ATTR_FUNCTION, RT_ACTIVATION_TANH);
+  EXPECT_EQ(activation_backward_shape(Operation(tanh.desc()), RT_FLOAT32).count, 6);
+  Description unknown(RT_OP_ACTIVATION);
+  unknown.in({2}).out({2}).integer(RT_ATTR_FUNCTION, RT_ACTIVATION_RECIPROCAL + 1);
+  EXPECT_THAT(error_of([&] { activation_shape(Operation(unknown.desc()), RT_FLOAT32); }),
+              HasSubstr("activation function is 10, expected 1 (relu) to 9 (reciprocal)"));
+  Description sizes(RT_OP_SCALE);
+  sizes.in({2, 3}).out({3, 2});
+  EXPECT_THAT(error_of([&] { unary_count(Operation(sizes.desc()), RT_FLOAT32); }),
+              HasSubstr("output 0 (y) is float32 [3, 2], expected float32 [2, 3]"));
+}
+
+TEST(LossShape, HasARowForEachLabelOrSample) {
+  Description classes(RT_OP_CROSS_ENTROPY);
+  classes.in({2, 5, 7}).in({2, 5}, RT_INT32).in({2, 5}).out({1});
+  const LossShape tokens = loss_shape(Operation(classes.desc()), RT_FLOAT32, class_rows);
+  EXPECT_EQ(tokens.rows, 10);
+  EXPECT_EQ(tokens.width, 7);
+  Description samples(RT_OP_MEAN_SQUARED_ERROR_BACKWARD);
+  samples.in({4, 3, 2}).in({4, 3, 2}).in({4}).in({1}).out({4, 3, 2});
+  const LossShape s = loss_backward_shape(Operation(samples.desc()), RT_FLOAT32, sample_rows, "dy");
+  EXPECT_EQ(s.rows, 4);
+  EXPECT_EQ(s.width, 6);
+  Description empty(RT_OP_CORRECT_COUNT);
+  empty.in({4, 0}).in({4}, RT_INT32).in({4}).out({1});
+  EXPECT_THAT(error_of([&] { loss_shape(Operation(empty.desc()), RT_FLOAT32, class_rows); }),
+              HasSubstr("operand 0 (logits) has no class"));
+  Description labels(RT_OP_CROSS_ENTROPY);
+  labels.in({4, 3}).in({4}).in({4}).out({1});
+  EXPECT_THAT(error_of([&] { loss_shape(Operation(labels.desc()), RT_FLOAT32, class_rows); }),
+              HasSubstr("operand 1 (labels) is float32 [4], expected int32 [4]"));
+}
+
+TEST(EmbeddingShape, FindsRowsOfSlices) {
+  Description forward(RT_OP_EMBEDDING);
+  forward.in({2, 3}, RT_INT32).in({10, 4}).out({2, 3, 4}).integer(RT_ATTR_FIRST_ROW, 20);
+  const EmbeddingShape s = embedding_shape(Operation(forward.desc()), RT_FLOAT32);
+  EXPECT_EQ(s.count, 6);
+  EXPECT_EQ(s.width, 4);
+  EXPECT_EQ(s.row_of(20), 0);
+  EXPECT_EQ(s.row_of(29), 9);
+  EXPECT_EQ(s.row_of(30), -1);
+  EXPECT_EQ(s.row_of(19), -1);
+  Description backward(RT_OP_EMBEDDING_BACKWARD);
+  backward.in({6}, RT_INT32).in({6, 4}).out({10, 4});
+  const EmbeddingShape whole = embedding_backward_shape(Operation(backward.desc()), RT_FLOAT32);
+  EXPECT_EQ(whole.rows, 10);
+  EXPECT_EQ(whole.row_of(3), 3);
+  Description wrong(RT_OP_EMBEDDING_BACKWARD);
+  wrong.in({6}, RT_INT32).in({6, 5}).out({10, 4});
+  EXPECT_THAT(error_of([&] { embedding_backward_shape(Operation(wrong.desc()), RT_FLOAT32); }),
+              HasSubstr("operand 1 (dy) is float32 [6, 5], expected float32 [6, 4]"));
+}
+
+TEST(Update, HasStateAndAnOutputIn16Bits) {
+  Description plain(RT_OP_SGD);
+  plain.in({3, 2}).in({3, 2}).in({1}).in({1}).out({3, 2}).number(RT_ATTR_WEIGHT_DECAY, 0.5);
+  const SgdUpdate s = sgd_update(Operation(plain.desc()), RT_FLOAT32);
+  EXPECT_EQ(s.count, 6);
+  EXPECT_EQ(s.states, 0u);
+  EXPECT_FALSE(s.writes_narrow);
+  EXPECT_EQ(s.weight_decay, 0.5);
+  Description momentum(RT_OP_SGD);
+  momentum.in({6}).in({6}).in({1}).in({1}).in({6}).out({6}).out({6}).out({6}, RT_BFLOAT16);
+  momentum.number(RT_ATTR_MOMENTUM, 0.9).integer(RT_ATTR_NESTEROV, 1);
+  const SgdUpdate m = sgd_update(Operation(momentum.desc()), RT_FLOAT32);
+  EXPECT_EQ(m.states, 1u);
+  EXPECT_TRUE(m.writes_narrow);
+  EXPECT_TRUE(m.nesterov);
+  Description adamw(RT_OP_ADAMW);
+  adamw.in({6}).in({6}).in({1}).in({1}).in({6}).in({6}).in({1}, RT_INT64);
+  adamw.out({6}).out({6}).out({6});
+  adamw.number(RT_ATTR_BETA1, 0.9).number(RT_ATTR_BETA2, 1.0).number(RT_ATTR_EPSILON, 1e-8);
+  EXPECT_THAT(error_of([&] { adamw_update(Operation(adamw.desc()), RT_FLOAT32); }),
+              HasSubstr("beta2 is 1, expected 0 <= beta2 < 1"));
+  Description other(RT_OP_SGD);
+  other.in({6}).in({6}).in({1}).in({1}).in({5}).out({6}).out({6}).number(RT_ATTR_MOMENTUM, 0.9);
+  EXPECT_THAT(error_of([&] { sgd_update(Operation(other.desc()), RT_FLOAT32); }),
+              HasSubstr("operand 4 (velocity) is float32 [5], expected float32 [6]"));
 }
 
 TEST(MergeDims, MergesWhatAllOperandsReadAsOne) {

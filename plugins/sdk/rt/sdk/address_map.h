@@ -70,6 +70,12 @@ class AddressMap {
     return {range->second.object, offset, range->second.bytes - offset};
   }
 
+  // The sum of the bytes of all objects.
+  uint64_t bytes() const {
+    const std::shared_lock lock(mutex_);
+    return bytes_;
+  }
+
   // Gives the addresses of an object back and returns the object; an empty Object if `address` is
   // not the first one of any.
   Object remove(const void* address) {
@@ -77,6 +83,7 @@ class AddressMap {
     const auto range = ranges_.find(static_cast<const std::byte*>(address));
     if (range == ranges_.end()) return {};
     Object object = std::move(range->second.object);
+    bytes_ -= range->second.bytes;
     unreserve(range->first, range->second);
     ranges_.erase(range);
     return object;
@@ -91,6 +98,7 @@ class AddressMap {
 
   void insert(void* begin, Range range) {
     const std::unique_lock lock(mutex_);
+    bytes_ += range.bytes;
     ranges_.emplace(static_cast<const std::byte*>(begin), std::move(range));
   }
   static uint64_t rounded(uint64_t bytes) {
@@ -103,6 +111,7 @@ class AddressMap {
 
   mutable std::shared_mutex mutex_;
   std::map<const std::byte*, Range> ranges_;  // guarded by mutex_
+  uint64_t bytes_ = 0;                        // guarded by mutex_
 };
 
 }  // namespace rt::sdk

@@ -3,6 +3,8 @@
 #ifndef RT_SDK_DEVICE_TABLE_H_
 #define RT_SDK_DEVICE_TABLE_H_
 
+#include <algorithm>
+
 #include "rt/device.h"
 #include "rt/sdk/plugin.h"
 #include "rt/sdk/structs.h"
@@ -15,6 +17,27 @@ inline void expect_device(int32_t index, int32_t count) {
   throw Error(RT_ERROR_INVALID_ARGUMENT,
               format("device %d does not exist; expected 0..%d", index, count - 1),
               RT_SCOPE_DEVICE);
+}
+
+// For devices that do not tell what others use of their memory: all that this plugin has not
+// allocated counts as free.
+inline rt_memory_info own_memory_info(uint64_t total, uint64_t allocated) {
+  rt_memory_info info{};
+  info.total_bytes = total;
+  info.allocated_bytes = allocated;
+  info.free_bytes = total - std::min(total, allocated);
+  return info;
+}
+
+// Throws Error (RT_ERROR_OUT_OF_MEMORY) if more bytes are asked for than are free, or than the
+// device gives at once.
+inline void expect_free(uint64_t bytes, uint64_t free, uint64_t largest) {
+  if (bytes <= std::min(free, largest)) return;
+  throw Error(RT_ERROR_OUT_OF_MEMORY,
+              format("%llu bytes asked for; %llu are free, and the device gives at most %llu at "
+                     "once; use smaller batches",
+                     static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(free),
+                     static_cast<unsigned long long>(largest)));
 }
 
 // Fills the slots for streams and events. The template parameters are rt_stream and so on, which

@@ -2,6 +2,8 @@
 #ifndef RT_SDK_KERNEL_TABLE_H_
 #define RT_SDK_KERNEL_TABLE_H_
 
+#include <memory>
+
 #include "rt/sdk/answer.h"
 
 namespace rt::sdk {
@@ -64,6 +66,24 @@ rt_kernel_api kernel_table() {
   t.layout_bytes = canonical_layout_bytes;
   t.layout_name = canonical_layout_name;
   return t;
+}
+
+// The same for a plan that one function builds. The plugin defines
+//   rt_plan(rt_device&, const Operation&, bool build), and the functions above;
+//   void add(rt_plan&): throws if the operation is not supported, else adds what launches run.
+// A query builds a plan, too, with `build` false: adding then makes no object of the device.
+template <const char* implementation, auto add, typename Plan = rt_plan>
+rt_kernel_api built_kernel_table() {
+  constexpr auto check = [](auto& device, const Operation& op) {
+    Plan plan(device, op, false);
+    add(plan);
+  };
+  constexpr auto make = [](auto& device, const Operation& op) {
+    auto plan = std::make_unique<Plan>(device, op, true);
+    add(*plan);
+    return plan.release();
+  };
+  return kernel_table<implementation, check, make, Plan>();
 }
 
 }  // namespace rt::sdk

@@ -1,0 +1,58 @@
+// The sizes of operations on one tensor: activation and its gradient, scale, copy.
+#ifndef RT_SDK_ELEMENTWISE_H_
+#define RT_SDK_ELEMENTWISE_H_
+
+#include "rt/sdk/expect.h"
+
+namespace rt::sdk {
+
+// Throws Error unless `function` is one of RT_ACTIVATION_*.
+inline void expect_activation(const Operation& op, int64_t function) {
+  if (function >= RT_ACTIVATION_RELU && function <= RT_ACTIVATION_RECIPROCAL) return;
+  op.fail(format("activation function is %lld, expected 1 (relu) to 9 (reciprocal)",
+                 static_cast<long long>(function)));
+}
+
+// The same, and throws Refusal if only `activation` has the function.
+inline void expect_differentiable(const Operation& op, int64_t function) {
+  expect_activation(op, function);
+  if (!is_forward_only(function)) return;
+  refuse(op, format("function %lld is one of the operation activation alone; emit it there, and "
+                    "its gradient as products",
+                    static_cast<long long>(function)));
+}
+
+// Checks x -> y, which have the same dims and the type `dtype`, and returns how many elements they
+// have. Throws the errors of rt/sdk/expect.h, as the functions below do.
+inline int64_t unary_count(const Operation& op, rt_dtype dtype) {
+  expect_counts(op, 1, 1);
+  expect_output(op, 0, "y", dtype, dims_of(op.input(0)));
+  return element_count(op.input(0));
+}
+
+struct ActivationShape {
+  int64_t count;     // of elements
+  int64_t function;  // RT_ACTIVATION_*
+};
+
+// Reads x -> y of activation.
+inline ActivationShape activation_shape(const Operation& op, rt_dtype dtype) {
+  const ActivationShape s{unary_count(op, dtype), op.integer(RT_ATTR_FUNCTION)};
+  expect_activation(op, s.function);
+  return s;
+}
+
+// Reads dy, s -> dx of activation_backward.
+inline ActivationShape activation_backward_shape(const Operation& op, rt_dtype dtype) {
+  const Dims dims = dims_of(op.input(0));
+  expect_counts(op, 2, 1);
+  expect_input(op, 1, "s", dtype, dims);
+  expect_output(op, 0, "dx", dtype, dims);
+  const ActivationShape s{product(dims), op.integer(RT_ATTR_FUNCTION)};
+  expect_differentiable(op, s.function);
+  return s;
+}
+
+}  // namespace rt::sdk
+
+#endif  // RT_SDK_ELEMENTWISE_H_
