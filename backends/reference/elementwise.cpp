@@ -39,15 +39,15 @@ std::function<void(const Buffers&)> arithmetic(const Operation& op, const Dims& 
 
 Kernel make_activation(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "x");
-  const auto [count, function] = rt::sdk::activation_shape(op, dtype);
+  const auto s = rt::sdk::activation_shape(op, dtype);
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.in_place[0] = 1u << 0;
-    kernel.run = [count = count, function = function](const Buffers& b) {
-      with_activation(function, [&](auto f) {
+    kernel.run = [s](const Buffers& b) {
+      with_activation(s.function, [&](auto f) {
         const T* x = b.input<T>(0);
         T* y = b.output<T>(0);
-        for (int64_t i = 0; i < count; ++i) y[i] = static_cast<T>(f.value(x[i]));
+        for (int64_t i = 0; i < s.count; ++i) y[i] = static_cast<T>(f.value(x[i]));
       });
     };
     return kernel;
@@ -56,16 +56,16 @@ Kernel make_activation(const Operation& op) {
 
 Kernel make_activation_backward(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "dy");
-  const auto [count, function] = rt::sdk::activation_backward_shape(op, dtype);
+  const auto s = rt::sdk::activation_backward_shape(op, dtype);
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.in_place[0] = 1u << 0 | 1u << 1;
-    kernel.run = [count = count, function = function](const Buffers& b) {
-      with_differentiable(function, [&](auto f) {
+    kernel.run = [s](const Buffers& b) {
+      with_differentiable(s.function, [&](auto f) {
         const T* dy = b.input<T>(0);
-        const T* s = b.input<T>(1);
+        const T* saved = b.input<T>(1);
         T* dx = b.output<T>(0);
-        for (int64_t i = 0; i < count; ++i) dx[i] = static_cast<T>(f.backward(dy[i], s[i]));
+        for (int64_t i = 0; i < s.count; ++i) dx[i] = static_cast<T>(f.backward(dy[i], saved[i]));
       });
     };
     return kernel;

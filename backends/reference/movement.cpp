@@ -215,6 +215,7 @@ Kernel make_cast(const Operation& op) {
       kernel.run = [count](const Buffers& b) {
         const From* x = b.input<From>(0);
         To* y = b.output<To>(0);
+        // NOLINTNEXTLINE(bugprone-signed-char-misuse): an int8 is a number here
         for (int64_t i = 0; i < count; ++i) y[i] = static_cast<To>(x[i]);
       };
       return kernel;

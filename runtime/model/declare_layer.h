@@ -26,12 +26,12 @@ struct LayerKey : config::Declaration<LayerKey<L>> {
 // Returns a key whose value the function `set` stores in the L. It is for keys that the functions
 // below do not cover.
 template <class L>
-LayerKey<L> custom(config::Key key, std::function<void(const config::Value&, L&)> set) {
+LayerKey<L> custom(const config::Key& key, std::function<void(const config::Value&, L&)> set) {
   LayerKey<L> made;
   made.read = [name = key.name, set = std::move(set)](const config::Layer& layer, L& target) {
     set(*layer.find(name), target);
   };
-  made.declared = std::move(key);
+  made.declared = key;
   return made;
 }
 

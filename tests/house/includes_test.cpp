@@ -143,8 +143,10 @@ TEST(Includes, BackendsAndCollectivesKnowTheContractOnly) {
     for (const auto& [room, targets] : include_graph(folder)) {
       for (const std::string& to : targets) {
         // The kernels of the reference are a library of pure functions. The backend gpu asks that
-        // library whether an operation is valid. cuda and rocm are built from the sources of gpu.
-        const bool definition = room == "backends/gpu" && to == "backends/reference";
+        // library whether an operation is valid, and simulated computes with it. cuda and rocm are
+        // built from the sources of gpu.
+        const bool definition =
+            (room == "backends/gpu" || room == "backends/simulated") && to == "backends/reference";
         const bool built_from_it =
             (room == "backends/cuda" || room == "backends/rocm") && to == "backends/gpu";
         EXPECT_TRUE(to == "plugins/include" || to == "plugins/sdk" || definition || built_from_it)

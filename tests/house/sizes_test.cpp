@@ -27,7 +27,7 @@ constexpr size_t kLongHeaderLines = 150;
 // number when code goes; when one has to rise, say why in the commit. runtime/README.md has the
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
-    {"plugins/host", 6420},     {"plugins/include", 840}, {"plugins/sdk", 1840},
+    {"plugins/host", 6420},     {"plugins/include", 840}, {"plugins/sdk", 2000},
     {"runtime/analysis", 4010}, {"runtime/cli", 4480},    {"runtime/config", 3753},
     {"runtime/data", 4510},     {"runtime/exec", 2980},   {"runtime/graph", 5110},
     {"runtime/launch", 3650},   {"runtime/model", 1250},  {"runtime/parallel", 3135},

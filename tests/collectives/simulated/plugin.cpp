@@ -9,9 +9,9 @@
 #include <optional>
 #include <thread>
 
+#include "backends/simulated/objects.h"
 #include "rt/sdk/communicator.h"
 #include "rt/sdk/operation.h"
-#include "tests/backends/simulated/objects.h"
 #include "tests/collectives/simulated/world.h"
 
 using collectives::simulated::World;
@@ -76,7 +76,7 @@ rt_status create(void* self, const rt_comm_options* o, rt_communicator** result,
     *result =
         new rt_communicator{std::make_shared<World>(*static_cast<Instance*>(self)->host,
                                                     std::string(o->prefix), o->rank, o->world_size),
-                            o->device == nullptr ? nullptr : &o->device->device};
+                            o->device};
   });
 }
 
@@ -145,15 +145,14 @@ rt_status enqueue(rt_communicator* communicator, const rt_collective* given, rt_
       throw Error(RT_ERROR_UNSUPPORTED, "not in place");
     const auto work = std::make_shared<rt_work>();
     work->self = work;
-    const auto* device =
-        call.stream == nullptr ? communicator->device : &call.stream->stream.device();
+    const auto* device = call.stream == nullptr ? communicator->device : &call.stream->device();
     const auto carry_out = [name = world->name_of(call), call, world, device, work] {
       run(name, call, *world, device, *work);
     };
     if (call.stream == nullptr) {
       std::thread(carry_out).detach();
     } else {
-      call.stream->stream.submit(backends::simulated::CallTask{carry_out});
+      call.stream->submit(backends::simulated::CallTask{carry_out});
     }
     *result = work.get();
   });

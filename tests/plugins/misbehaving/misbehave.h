@@ -72,8 +72,11 @@ void wrap(Api& api, Result (*Api::*)(Arguments...), const char* function) {
 
 }  // namespace misbehaving
 
+// A member cannot be named in parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define MISBEHAVE(api, table, function)                                   \
   ::misbehaving::wrap<&std::remove_reference_t<decltype(api)>::function>( \
       api, &std::remove_reference_t<decltype(api)>::function, table "." #function)
+// NOLINTEND(bugprone-macro-parentheses)
 
 #endif  // TESTS_PLUGINS_MISBEHAVING_MISBEHAVE_H_

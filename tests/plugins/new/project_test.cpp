@@ -12,10 +12,11 @@ namespace {
 namespace fs = std::filesystem;
 
 class NewProject : public testing::Test {
- protected:
+ public:
   NewProject() { fs::create_directories(folder_); }
   ~NewProject() override { fs::remove_all(folder_); }
 
+ protected:
   Project project(const std::string& kind, const std::string& name) const {
     return {kind, name, TEMPLATES, folder_ / name};
   }

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "rt/capture.h"
 #include "rt/device.h"
 #include "rt/kernel.h"
 #include "rt/plugin.h"
@@ -37,7 +38,8 @@ inline void negotiate(rt_negotiation* negotiation, const char* plugin) {
       RT_SCOPE_PROCESS);
 }
 
-// What a plugin for devices says of itself; the texts of rt_plugin, and its two tables.
+// What a plugin for devices says of itself: the texts of rt_plugin, its two tables, and what it has
+// besides.
 struct DevicePlugin {
   const char* name;
   const char* vendor;
@@ -46,6 +48,8 @@ struct DevicePlugin {
   const char* description;
   const rt_device_api* device;
   const rt_kernel_api* kernel;
+  const rt_capture_api* capture = nullptr;
+  decltype(rt_plugin::options) options = no_options;
 };
 
 // One instance of such a plugin. rt_plugin.self points to it, and `state` is what its devices
@@ -64,7 +68,7 @@ State& state_of(void* self) {
   return static_cast<DeviceInstance<State>*>(self)->state;
 }
 
-// Implements rt_plugin_entry for a plugin without options.
+// Implements rt_plugin_entry.
 template <typename State>
 rt_status make_device_plugin(const DevicePlugin& what, const rt_host* host,
                              rt_negotiation* negotiation, const rt_plugin** plugin,
@@ -75,9 +79,17 @@ rt_status make_device_plugin(const DevicePlugin& what, const rt_host* host,
     auto* const instance = new Instance;
     instance->what = what;
     instance->host = host;
-    instance->view = {
-        sizeof(rt_plugin), 0,       instance,   what.name, what.vendor, what.version, what.build_id,
-        what.description,  nullptr, no_options, nullptr};
+    instance->view = {sizeof(rt_plugin),
+                      0,
+                      instance,
+                      what.name,
+                      what.vendor,
+                      what.version,
+                      what.build_id,
+                      what.description,
+                      nullptr,
+                      what.options,
+                      nullptr};
     instance->view.get_interface = [](void* self, const char* name,
                                       uint32_t version) -> const void* {
       const DevicePlugin& tables = static_cast<Instance*>(self)->what;
@@ -85,7 +97,8 @@ rt_status make_device_plugin(const DevicePlugin& what, const rt_host* host,
         return std::strcmp(name, known) == 0 && version == its;
       };
       if (asked(RT_INTERFACE_DEVICE, RT_DEVICE_API_VERSION)) return tables.device;
-      return asked(RT_INTERFACE_KERNEL, RT_KERNEL_API_VERSION) ? tables.kernel : nullptr;
+      if (asked(RT_INTERFACE_KERNEL, RT_KERNEL_API_VERSION)) return tables.kernel;
+      return asked(RT_INTERFACE_CAPTURE, RT_CAPTURE_API_VERSION) ? tables.capture : nullptr;
     };
     instance->view.shutdown = [](void* self) { delete static_cast<Instance*>(self); };
     *plugin = &instance->view;

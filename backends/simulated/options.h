@@ -1,6 +1,6 @@
 // The options of a simulated device, from [device.simulated].
-#ifndef TESTS_BACKENDS_SIMULATED_OPTIONS_H_
-#define TESTS_BACKENDS_SIMULATED_OPTIONS_H_
+#ifndef BACKENDS_SIMULATED_OPTIONS_H_
+#define BACKENDS_SIMULATED_OPTIONS_H_
 
 #include <cstdint>
 #include <string>
@@ -36,9 +36,9 @@ struct Options {
 // Throws rt::sdk::Error, which names the key, the value and the expected values.
 Options parse_options(const rt_device_options& options);
 
-// The value of rt_plugin.options.
-const rt_option_spec* const* option_specs(uint32_t* count);
+// Implements rt_plugin.options.
+const rt_option_spec* const* option_specs(void* self, uint32_t* count);
 
 }  // namespace backends::simulated
 
-#endif  // TESTS_BACKENDS_SIMULATED_OPTIONS_H_
+#endif  // BACKENDS_SIMULATED_OPTIONS_H_

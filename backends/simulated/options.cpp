@@ -1,4 +1,4 @@
-#include "tests/backends/simulated/options.h"
+#include "backends/simulated/options.h"
 
 #include <charconv>
 #include <cstdlib>
@@ -138,7 +138,7 @@ Options parse_options(const rt_device_options& options) {
   return result;
 }
 
-const rt_option_spec* const* option_specs(uint32_t* count) {
+const rt_option_spec* const* option_specs(void*, uint32_t* count) {
   *count = static_cast<uint32_t>(std::size(kSpecs));
   return kSpecs;
 }

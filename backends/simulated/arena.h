@@ -1,7 +1,7 @@
 // The memory of one simulated device. The host has addresses that fault; the kernels use a second
 // mapping of the same pages.
-#ifndef TESTS_BACKENDS_SIMULATED_ARENA_H_
-#define TESTS_BACKENDS_SIMULATED_ARENA_H_
+#ifndef BACKENDS_SIMULATED_ARENA_H_
+#define BACKENDS_SIMULATED_ARENA_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -50,4 +50,4 @@ class Arena {
 
 }  // namespace backends::simulated
 
-#endif  // TESTS_BACKENDS_SIMULATED_ARENA_H_
+#endif  // BACKENDS_SIMULATED_ARENA_H_

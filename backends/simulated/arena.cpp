@@ -1,4 +1,4 @@
-#include "tests/backends/simulated/arena.h"
+#include "backends/simulated/arena.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

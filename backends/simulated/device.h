@@ -1,6 +1,6 @@
 // One opened simulated device, and the plugin instance, which knows all devices.
-#ifndef TESTS_BACKENDS_SIMULATED_DEVICE_H_
-#define TESTS_BACKENDS_SIMULATED_DEVICE_H_
+#ifndef BACKENDS_SIMULATED_DEVICE_H_
+#define BACKENDS_SIMULATED_DEVICE_H_
 
 #include <atomic>
 #include <cstdint>
@@ -9,27 +9,29 @@
 #include <string>
 #include <vector>
 
-#include "tests/backends/simulated/arena.h"
-#include "tests/backends/simulated/options.h"
+#include "backends/simulated/arena.h"
+#include "backends/simulated/options.h"
 
 namespace backends::simulated {
 
 class Device;
 
-// A plugin instance. All methods may be called from any thread.
+// What the devices of an instance share. All methods may be called from any thread.
 class Simulator {
  public:
-  explicit Simulator(int32_t device_count) : device_count_(device_count) {}
-  int32_t device_count() const { return device_count_; }
-  // For example "simulated:0, simulated:1".
-  std::string device_names() const;
+  // Throws if the environment asks for an impossible number of devices.
+  Simulator();
+  // The methods that rt/sdk/device_table.h asks for.
+  int32_t count() const { return count_; }
+  static rt_device_properties properties(int32_t index);
+  rt_device* open(int32_t index, const rt_device_options& options);
   void add(const Device* device);
   void remove(const Device* device);
   // For example "simulated:1"; "no device" if no device contains the address.
   std::string owner_of(const void* address) const;
 
  private:
-  const int32_t device_count_;
+  const int32_t count_;
   mutable std::mutex mutex_;
   std::vector<const Device*> devices_;  // guarded by mutex_
 };
@@ -53,6 +55,7 @@ class Device {
   const std::string& id() const { return id_; }
   const Options& options() const { return options_; }
   const Arena& arena() const { return arena_; }
+  rt_memory_info memory_info() const;
 
   void* allocate(uint64_t bytes, int32_t kind);
   void release(void* address, int32_t kind);
@@ -89,4 +92,4 @@ class Device {
 
 }  // namespace backends::simulated
 
-#endif  // TESTS_BACKENDS_SIMULATED_DEVICE_H_
+#endif  // BACKENDS_SIMULATED_DEVICE_H_

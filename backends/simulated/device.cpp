@@ -1,4 +1,4 @@
-#include "tests/backends/simulated/device.h"
+#include "backends/simulated/device.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,19 +6,49 @@
 #include <cstring>
 #include <thread>
 
-#include "rt/sdk/error.h"
+#include "rt/sdk/device_table.h"
 
 namespace backends::simulated {
 
 using rt::sdk::Error;
 using rt::sdk::format;
 
-std::string Simulator::device_names() const {
-  std::string names;
-  for (int32_t i = 0; i < device_count_; ++i) {
-    names.append(i > 0 ? ", " : "").append("simulated:").append(std::to_string(i));
+namespace {
+
+// The plugin counts devices before it knows any option, so their number comes from the environment.
+constexpr char kCountVariable[] = "RUNTIME_SIMULATED_DEVICES";
+constexpr int32_t kDefaultCount = 2, kMostDevices = 64;
+
+int32_t wanted_devices() {
+  const char* text = std::getenv(kCountVariable);
+  if (text == nullptr) return kDefaultCount;
+  char* end = nullptr;
+  const long count = std::strtol(text, &end, 10);
+  if (*text == '\0' || *end != '\0' || count < 0 || count > kMostDevices) {
+    throw Error(
+        RT_ERROR_INVALID_ARGUMENT,
+        format("%s is '%s', expected a number from 0 to %d", kCountVariable, text, kMostDevices),
+        RT_SCOPE_PROCESS);
   }
-  return names;
+  return static_cast<int32_t>(count);
+}
+
+}  // namespace
+
+Simulator::Simulator() : count_(wanted_devices()) {}
+
+rt_device_properties Simulator::properties(int32_t index) {
+  rt_device_properties p{};
+  p.flags = RT_DEVICE_USABLE;
+  rt::sdk::copy_text(p.name, "simulated accelerator");
+  rt::sdk::copy_text(p.stable_id, "simulated:" + std::to_string(index));
+  p.memory_bytes = Options{}.memory_mb << 20;
+  p.compute_dtypes = RT_DTYPE_BIT(RT_FLOAT32) | RT_DTYPE_BIT(RT_FLOAT64) |
+                     RT_DTYPE_BIT(RT_FLOAT16) | RT_DTYPE_BIT(RT_BFLOAT16);
+  p.storage_dtypes = p.compute_dtypes | RT_DTYPE_BIT(RT_INT32) | RT_DTYPE_BIT(RT_INT64) |
+                     RT_DTYPE_BIT(RT_UINT8) | RT_DTYPE_BIT(RT_INT8);
+  p.alignment = Arena::kAlignment;
+  return p;
 }
 
 void Simulator::add(const Device* device) {
@@ -50,6 +80,10 @@ Device::Device(Simulator& simulator, int32_t index, const Options& options)
 Device::~Device() {
   simulator_.remove(this);
   for (const auto& [address, bytes] : pinned_) std::free(const_cast<std::byte*>(address));
+}
+
+rt_memory_info Device::memory_info() const {
+  return rt::sdk::own_memory_info(arena_.total_bytes(), arena_.allocated_bytes());
 }
 
 void* Device::allocate(uint64_t bytes, int32_t kind) {

@@ -1,5 +1,5 @@
 // The interface rt.capture of the simulated accelerator: a recording is a list of tasks.
-#include "tests/backends/simulated/objects.h"
+#include "backends/simulated/objects.h"
 
 namespace backends::simulated {
 
@@ -8,13 +8,13 @@ using rt::sdk::guard;
 namespace {
 
 rt_status begin(rt_stream* stream, rt_error* error) {
-  return guard(error, [&] { stream->stream.begin_capture(); });
+  return guard(error, [&] { stream->begin_capture(); });
 }
 
 rt_status end(rt_stream* stream, rt_recording** recording, rt_error* error) {
   return guard(error, [&] {
-    std::vector<Task> tasks = stream->stream.end_capture();
-    const auto& refused = stream->stream.device().options().refuse_capture;
+    std::vector<Task> tasks = stream->end_capture();
+    const auto& refused = stream->device().options().refuse_capture;
     for (const Task& task : tasks) {
       const auto* launch = std::get_if<LaunchTask>(&task);
       if (launch == nullptr || launch->planned->name() != refused) continue;
@@ -26,7 +26,7 @@ rt_status end(rt_stream* stream, rt_recording** recording, rt_error* error) {
 
 rt_status replay(rt_recording* recording, rt_stream* stream, rt_error* error) {
   return guard(error, [&] {
-    for (const Task& task : recording->tasks) stream->stream.submit(task);
+    for (const Task& task : recording->tasks) stream->submit(task);
   });
 }
 
@@ -35,10 +35,7 @@ void destroy(rt_recording* recording) { delete recording; }
 
 }  // namespace
 
-const rt_capture_api* capture_table() {
-  static const rt_capture_api table = {
-      sizeof(rt_capture_api), RT_CAPTURE_API_VERSION, begin, end, replay, destroy};
-  return &table;
-}
+const rt_capture_api kCaptureTable = {
+    sizeof(rt_capture_api), RT_CAPTURE_API_VERSION, begin, end, replay, destroy};
 
 }  // namespace backends::simulated

@@ -1,7 +1,8 @@
 #include <algorithm>
 
+#include "backends/simulated/objects.h"
+#include "rt/sdk/canonical_layout.h"
 #include "rt/sdk/foreign_layout.h"
-#include "tests/backends/simulated/objects.h"
 
 namespace backends::simulated {
 namespace {
@@ -66,9 +67,9 @@ rt_status query(rt_device* device, const rt_op_desc* op, rt_support* support, rt
   return guard(error, [&] {
     expect_canonical_rest(rt::sdk::Operation(op));
     reference::answer_query(op, support);
-    support->tolerance = device->device.options().claim;
-    support->deterministic = varies(device->device, *op) ? 0 : 1;
-    const char* const option = refused_by(device->device, *op);
+    support->tolerance = device->options().claim;
+    support->deterministic = varies(*device, *op) ? 0 : 1;
+    const char* const option = refused_by(*device, *op);
     if (option == nullptr) return;
     support->level = RT_SUPPORT_REFUSED;
     support->candidate_count = 0;
@@ -92,11 +93,11 @@ rt_status create(rt_device* device, const rt_op_desc* op, rt_plan** plan, rt_err
     rt::sdk::check_input(op);
     const reference::Planned* forward = op->forward ? op->forward->planned.get() : nullptr;
     auto planned = std::make_shared<const reference::Planned>(op, forward);
-    if (const char* const option = refused_by(device->device, *op)) {
+    if (const char* const option = refused_by(*device, *op)) {
       throw rt::sdk::Error(RT_ERROR_UNSUPPORTED,
                            format("%s is refused by the option '%s'", op->name, option));
     }
-    const bool varying = varies(device->device, *op);
+    const bool varying = varies(*device, *op);
     if (varying && (op->flags & RT_OP_DETERMINISTIC) != 0) {
       throw rt::sdk::Error(RT_ERROR_UNSUPPORTED,
                            format("a deterministic %s; the option 'varying' forbids it", op->name));
@@ -124,7 +125,7 @@ rt_status info(const rt_plan* plan, rt_plan_info* info, rt_error* error) {
 rt_status launch(rt_plan* plan, rt_stream* stream, const rt_launch* launch, rt_error* error) {
   return guard(error, [&] {
     plan->planned->check_launch(launch);
-    if (stream->stream.device().options().refuse_launch == plan->planned->name()) {
+    if (stream->device().options().refuse_launch == plan->planned->name()) {
       throw rt::sdk::Error(RT_ERROR_DEVICE, "refused by the option 'refuse_launch'");
     }
     LaunchTask task{};
@@ -133,47 +134,20 @@ rt_status launch(rt_plan* plan, rt_stream* stream, const rt_launch* launch, rt_e
     std::copy_n(launch->outputs, launch->output_count, task.outputs.begin());
     task.workspace = launch->workspace;
     task.saved = launch->saved;
-    stream->stream.submit(std::move(task));
-  });
-}
-
-void expect_canonical(const rt_tensor_desc* tensor) {
-  rt::sdk::check_input(tensor);
-  if (tensor->layout == RT_LAYOUT_CANONICAL) return;
-  throw rt::sdk::Error(RT_ERROR_UNSUPPORTED,
-                       format("layout 0x%llx is unknown; simulated devices have the canonical "
-                              "layout (0) only",
-                              static_cast<unsigned long long>(tensor->layout)));
-}
-
-rt_status layout_bytes(rt_device*, const rt_tensor_desc* tensor, uint64_t* bytes, rt_error* error) {
-  return guard(error, [&] {
-    expect_canonical(tensor);
-    *bytes = reference::tensor_bytes(*tensor);
-  });
-}
-
-rt_status layout_name(rt_device*, const rt_tensor_desc* tensor, char* name, uint64_t capacity,
-                      rt_error* error) {
-  return guard(error, [&] {
-    expect_canonical(tensor);
-    std::snprintf(name, capacity, "canonical");
+    stream->submit(std::move(task));
   });
 }
 
 }  // namespace
 
-const rt_kernel_api* kernel_table() {
-  static const rt_kernel_api table = {sizeof(rt_kernel_api),
-                                      RT_KERNEL_API_VERSION,
-                                      query,
-                                      create,
-                                      destroy,
-                                      info,
-                                      launch,
-                                      layout_bytes,
-                                      layout_name};
-  return &table;
-}
+const rt_kernel_api kKernelTable = {sizeof(rt_kernel_api),
+                                    RT_KERNEL_API_VERSION,
+                                    query,
+                                    create,
+                                    destroy,
+                                    info,
+                                    launch,
+                                    rt::sdk::canonical_layout_bytes,
+                                    rt::sdk::canonical_layout_name};
 
 }  // namespace backends::simulated

@@ -1,0 +1,38 @@
+// The objects behind the opaque types of the contract, and the tables of functions on them that
+// rt/sdk does not make.
+#ifndef BACKENDS_SIMULATED_OBJECTS_H_
+#define BACKENDS_SIMULATED_OBJECTS_H_
+
+#include <memory>
+
+#include "backends/simulated/stream.h"
+#include "rt/capture.h"
+#include "rt/sdk/recorded_event.h"
+
+struct rt_device : backends::simulated::Device {
+  using Device::Device;
+};
+struct rt_stream : backends::simulated::Stream {
+  explicit rt_stream(rt_device& device) : Stream(device) {}
+};
+struct rt_event : rt::sdk::RecordedEvent<rt::sdk::HostMarker> {
+  explicit rt_event(rt_device&) {}
+};
+struct rt_recording {
+  std::vector<backends::simulated::Task> tasks;
+};
+// Queued work shares the ownership of the plans that it needs.
+struct rt_plan {
+  std::shared_ptr<const backends::reference::Planned> planned;
+  bool varying;         // by the option of that name
+  rt_kernel_work work;  // rt_plan_info.work
+};
+
+namespace backends::simulated {
+
+extern const rt_kernel_api kKernelTable;
+extern const rt_capture_api kCaptureTable;
+
+}  // namespace backends::simulated
+
+#endif  // BACKENDS_SIMULATED_OBJECTS_H_
