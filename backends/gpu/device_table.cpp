@@ -1,11 +1,12 @@
 // The table rt.device: memory, streams and events of CUDA or HIP. If the driver is missing or too
 // old, the table lists one device that is not usable, with the driver's text as the reason.
+#include "rt/sdk/device_table.h"
+
 #include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "backends/gpu/objects.h"
-#include "rt/sdk/plugin.h"
 
 namespace backends::gpu {
 
@@ -33,26 +34,27 @@ int32_t driver_count() {
 }
 
 GPU_PROPERTIES properties_of(int32_t index) {
-  const int32_t count = driver_count();
-  if (index < 0 || index >= count) {
-    throw Error(RT_ERROR_INVALID_ARGUMENT,
-                format("device index %d does not exist; there are %s:0 to %s:%d", index,
-                       kPluginName, kPluginName, count - 1),
-                RT_SCOPE_DEVICE);
-  }
+  rt::sdk::expect_device(index, driver_count());
   GPU_PROPERTIES p{};
   check(GPU(GetDeviceProperties)(&p, index), "read the properties of the device");
   return p;
 }
 
+// At least one: an unusable device carries the reason why the driver has none.
+int32_t listed_count() {
+  int32_t count = 1;
+  guard(nullptr, [&] { count = driver_count(); });
+  return count;
+}
+
 rt_status count(void*, int32_t* count, rt_error*) {
-  *count = 1;  // the unusable device that carries the reason
-  guard(nullptr, [&] { *count = driver_count(); });
+  *count = listed_count();
   return RT_OK;
 }
 
 rt_status properties(void*, int32_t index, rt_device_properties* result, rt_error* error) {
   return guard(error, [&] {
+    rt::sdk::expect_device(index, listed_count());
     rt_device_properties p{};
     p.storage_dtypes = kStored;
     p.compute_dtypes = kComputed;

@@ -47,7 +47,10 @@ void add_capture_checks(std::vector<Check>& checks);
 void add_size_checks(std::vector<Check>& checks);
 void add_kernel_checks(std::vector<Check>& checks);
 void add_launch_checks(std::vector<Check>& checks);
+void add_native_checks(std::vector<Check>& checks);
 void add_communicator_checks(std::vector<Check>& checks);
+void add_reader_checks(std::vector<Check>& checks);
+void add_operation_set_checks(std::vector<Check>& checks);
 
 // All checks of the groups named in `groups`, or of every group if it is empty.
 std::vector<Check> list_checks(const std::vector<std::string>& groups);

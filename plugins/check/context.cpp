@@ -1,5 +1,7 @@
 #include "plugins/check/context.h"
 
+#include <malloc.h>
+
 namespace plugins::check {
 
 std::shared_ptr<host::Plugin> Context::plugin() {
@@ -23,7 +25,11 @@ const rt_kernel_api& Context::kernel_api() {
 std::shared_ptr<host::Device> Context::device() {
   if (!device_) {
     device_api();
-    if (host::list_devices(*plugin()).empty()) throw Skip("the plugin lists no devices");
+    const auto devices = host::list_devices(*plugin());
+    if (devices.empty()) throw Skip("the plugin lists no devices");
+    const auto index = static_cast<size_t>(setup_.device);
+    if (index < devices.size() && !devices[index].usable())
+      throw Skip(devices[index].id() + kUnusable + devices[index].properties.unusable_reason);
     device_ = host::Device::open(plugin(), setup_.device, {0, setup_.options});
   }
   return device_;
@@ -32,6 +38,11 @@ std::shared_ptr<host::Device> Context::device() {
 std::shared_ptr<host::Device> Context::reference() {
   if (!reference_) reference_ = host::Device::open(host::Plugin::load(setup_.reference, {}), 0, {});
   return reference_;
+}
+
+int64_t heap_bytes() {
+  const struct mallinfo2 info = mallinfo2();
+  return static_cast<int64_t>(info.uordblks + info.hblkhd);
 }
 
 }  // namespace plugins::check

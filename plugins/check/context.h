@@ -20,13 +20,25 @@ class Skip : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// How the reason of a Skip goes on behind the name of a device that cannot be used on this machine.
+inline constexpr const char* kUnusable = " is not usable here: ";
+
 // What the user asked for.
 struct Setup {
+  // A data set of the author's, for the checks of readers.
+  struct Sample {
+    std::filesystem::path path;  // absolute; empty: there is none
+    std::string format;          // empty: the only one
+    std::vector<int64_t> shape;  // what a model takes of it
+    bool numbers = false;        // for regression
+  };
+
   std::filesystem::path library;               // absolute
   std::filesystem::path reference;             // library of the plugin `reference`
   int32_t device = 0;                          // index of the device
   std::map<std::string, std::string> options;  // of the device or the communicator
   bool quick = false;                          // fewer cases of each operation
+  Sample sample;
 };
 
 // Loads and opens at first use. One thread at a time; the objects that it returns may be used by
@@ -41,7 +53,8 @@ class Context {
   const rt_device_api& device_api();
   const rt_kernel_api& kernel_api();
   // The device under test, opened with the options of the setup. Throws Skip if the plugin has no
-  // devices, and host::Error if it has no device of that index, or the device is not usable.
+  // devices, or says that this one is not usable here, and host::Error if it has none of that
+  // index.
   std::shared_ptr<host::Device> device();
   // The device that computes every operation as it is defined.
   std::shared_ptr<host::Device> reference();
@@ -51,6 +64,9 @@ class Context {
   std::shared_ptr<host::Plugin> plugin_;
   std::shared_ptr<host::Device> device_, reference_;
 };
+
+// The heap of this process, in bytes, as far as malloc counts it.
+int64_t heap_bytes();
 
 }  // namespace plugins::check
 

@@ -1,7 +1,6 @@
 // Checks of plans and launches that the conformance cases, which launch one plan at a time, cannot
 // see.
 #include <fmt/format.h>
-#include <malloc.h>
 
 #include <algorithm>
 #include <memory>
@@ -188,12 +187,6 @@ std::string creates_in_threads(Context& context) {
   for (std::thread& thread : threads) thread.join();
   for (const std::string& failure : failures) require(failure.empty(), failure);
   return "";
-}
-
-// The heap of this process, in bytes, as far as malloc counts it.
-int64_t heap_bytes() {
-  const struct mallinfo2 info = mallinfo2();
-  return static_cast<int64_t>(info.uordblks + info.hblkhd);
 }
 
 std::string gives_everything_back(Context& context) {

@@ -19,7 +19,10 @@ std::vector<Check> all_checks() {
   add_size_checks(checks);
   add_launch_checks(checks);
   add_kernel_checks(checks);
+  add_native_checks(checks);
   add_communicator_checks(checks);
+  add_reader_checks(checks);
+  add_operation_set_checks(checks);
   return checks;
 }
 

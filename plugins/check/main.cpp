@@ -29,18 +29,19 @@ enum ExitCode { kDone = 0, kConfiguration = 2, kPlugin = 3 };
 
 constexpr char kHelp[] =
     "Tries a plugin against the contract: exports, sizes, memory, streams, events, kernels, "
-    "ranks.\n"
+    "ranks, readers of data sets, operations.\n"
     "Every check runs in a child process, so that a crash or an endless loop costs one check only."
     "\n\nexamples:\n"
     "  runtime plugins check build/lib/runtime/plugins/my_device.so\n"
     "  runtime plugins check cpu --quick\n"
     "  runtime plugins check my_device.so --only events --only streams\n"
-    "  runtime plugins check my_device.so --require lenet --junit check.xml   (for CI)\n\n"
+    "  runtime plugins check my_device.so --require lenet --junit check.xml   (for CI)\n"
+    "  runtime plugins check my_reader.so --sample train.txt --shape 13\n\n"
     "Exit code: 0 if no check failed and the required models train, 3 if not, 2 for a wrong "
     "command.";
 
 struct Arguments {
-  std::string library;
+  std::string library, sample;
   std::vector<std::string> options, groups, required;
   std::string json, junit;
   std::vector<size_t> child;
@@ -85,6 +86,11 @@ void complete_setup(Arguments& arguments) {
   check::Setup& setup = arguments.setup;
   setup.library = find_library(arguments.library);
   setup.reference = built_in_plugins() / "libbackend_reference.so";
+  if (!arguments.sample.empty()) {
+    setup.sample.path = fs::absolute(arguments.sample);
+    if (!fs::exists(setup.sample.path))
+      throw UsageError("--sample " + arguments.sample + ": there is no such file or folder");
+  }
   for (const std::string& option : arguments.options) {
     const size_t equals = option.find('=');
     if (equals == std::string::npos)
@@ -108,6 +114,13 @@ void declare(CLI::App& app, Arguments& a) {
   app.add_option("--require", a.required,
                  "A preset that the plugin must be able to train; may be repeated")
       ->allow_extra_args(false);
+  app.add_option("--sample", a.sample,
+                 "A data set that the plugin reads, for the checks of readers");
+  app.add_option("--format", a.setup.sample.format,
+                 "The format of the sample, if there are several");
+  app.add_option("--shape", a.setup.sample.shape, "What a model takes of a sample: 13, or 28,28,1")
+      ->delimiter(',');
+  app.add_flag("--regression", a.setup.sample.numbers, "The targets of the sample are numbers");
   app.add_flag("--quick", a.setup.quick, "Six cases of each operation and type");
   app.add_option("--limit", a.limit, "Seconds that one check may take")->capture_default_str();
   app.add_option("--json", a.json, "Writes the results to a file, as JSON");

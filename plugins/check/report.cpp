@@ -111,6 +111,11 @@ std::string summary_of(const std::vector<Row>& rows) {
     if (row.outcome == Outcome::kFailed)
       text += fmt::format("failed: {}: {}\n", row.group, row.name);
   }
+  const auto unusable = std::find_if(rows.begin(), rows.end(), [](const Row& row) {
+    return row.outcome == Outcome::kSkipped && row.detail.find(kUnusable) != std::string::npos;
+  });
+  if (unusable != rows.end())
+    text += "nothing that needs a device was tried: " + unusable->detail + "\n";
   return text;
 }
 

@@ -177,7 +177,7 @@ const std::map<std::string, std::vector<std::string>> kLibraries = {
     {"link.h", {"plugins/host/"}},
     {"execinfo.h", {"runtime/cli/crash.cpp"}},
     {"elf.h", {"plugins/check/library.cpp"}},
-    {"malloc.h", {"plugins/check/launches.cpp"}},
+    {"malloc.h", {"plugins/check/context.cpp"}},
 };
 const std::set<std::string> kPosix = {"fcntl.h", "fnmatch.h", "pthread.h", "unistd.h",
                                       "errno.h", "time.h",    "signal.h",  "poll.h",

@@ -31,6 +31,14 @@ TEST(GpuListing, ADeviceIsUsableOrSaysWhyNot) {
 TEST(GpuListing, AnIndexThatIsNotThereIsRefused) {
   const auto plugin = host::Plugin::load(GPU_PLUGIN, {});
   EXPECT_THROW(host::Device::open(plugin, 99), host::Error);
+  for (const int32_t index : {-1, 99}) {
+    rt_device_properties properties{};
+    properties.size = sizeof(properties);
+    rt_error error = host::make_error();
+    EXPECT_EQ(plugin->device_api()->properties(plugin->self(), index, &properties, &error),
+              RT_ERROR_INVALID_ARGUMENT)
+        << index;
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // A device that is broken in one way, which the environment variable RUNTIME_MUTANT names: the
 // simulated accelerator with one function of its tables replaced. `runtime plugins check` has to
 // find every one of these faults.
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +16,7 @@
 
 #include "rt/capture.h"
 #include "rt/kernel.h"
+#include "rt/native.h"
 #include "rt/operations.h"
 #include "rt/plugin.h"
 
@@ -46,12 +48,41 @@ rt_status fail(rt_error* error, rt_status code, const char* message) {
   return code;
 }
 
+// Handles, which the good device does not tell: the objects themselves.
+
+rt_status tell(rt_native_handle* result, void* handle, rt_error* error) {
+  if (result->size < RT_NATIVE_HANDLE_SIZE_V1 && !is("fills_short_handles"))
+    return fail(error, RT_ERROR_INVALID_ARGUMENT, "the handle is too short");
+  rt_native_handle made{};
+  made.size = result->size;
+  made.index = -1;
+  std::strcpy(made.kind, is("tells_no_kind") ? "" : "org.example.simulated");
+  made.handle = is("tells_one_handle") ? nullptr : handle;
+  static std::atomic<int> calls{0};
+  if (is("tells_others_each_time")) made.index = calls++;
+  std::memcpy(result, &made, std::min<size_t>(result->size, sizeof(made)));
+  return RT_OK;
+}
+
+rt_status native_device(rt_device* of, rt_native_handle* result, rt_error* error) {
+  return tell(result, of, error);
+}
+rt_status native_stream(rt_stream* of, rt_native_handle* result, rt_error* error) {
+  return tell(result, of, error);
+}
+rt_status native_event(rt_event* of, rt_native_handle* result, rt_error* error) {
+  return tell(result, of, error);
+}
+const rt_native_api kNative = {sizeof(rt_native_api), RT_NATIVE_API_VERSION, native_device,
+                               native_stream, native_event};
+
 // The entry and the instance.
 
 const void* get_interface(void* self, const char* name, uint32_t version) {
   if (is("answers_any_interface") && good_plugin->get_interface(self, name, 1) == nullptr)
     return &device;
   const std::string_view wanted = name;
+  if (wanted == RT_INTERFACE_NATIVE && version == RT_NATIVE_API_VERSION) return &kNative;
   const uint32_t asked = is("answers_any_version") ? 1 : version;
   const void* const good = good_plugin->get_interface(self, name, asked);
   if (good == nullptr) return nullptr;
@@ -86,6 +117,10 @@ rt_status properties(void* self, int32_t index, rt_device_properties* result, rt
   const bool longer = is("writes_whole_properties") && result->size < sizeof(whole);
   const rt_status status = good_device->properties(self, index, longer ? &whole : result, error);
   if (longer) std::memcpy(result, &whole, sizeof(whole));
+  if (status == RT_OK && is("cannot_be_used")) {
+    result->flags &= ~RT_DEVICE_USABLE;
+    std::strcpy(result->unusable_reason, "no driver");
+  }
   if (status == RT_OK && is("calls_all_devices_the_same"))
     std::strncpy(result->stable_id, "simulated", sizeof(result->stable_id));
   return status;

@@ -69,6 +69,11 @@ const Mutant kMutants[] = {
     {"claims_every_in_place_pair", {"kernels"}},
     {"needs_fewer_bytes", {"kernels"}},
     {"forgets_to_launch", {"kernels"}},
+    // Handles.
+    {"fills_short_handles", {"native"}},
+    {"tells_no_kind", {"native"}},
+    {"tells_one_handle", {"native"}},
+    {"tells_others_each_time", {"native"}},
     // What would end or block the process of the runtime.
     {"throws", {"plans"}},
 };
@@ -98,6 +103,18 @@ INSTANTIATE_TEST_SUITE_P(Faults, Mutants, testing::ValuesIn(kMutants),
 TEST(Check, FindsNothingInTheDeviceBehindTheMutants) {
   const ProgramResult result = run_check({MUTANT, "--quick"}, "");
   EXPECT_EQ(result.exit_code, 0) << result.text;
+}
+
+// A plugin without a device that works here is no worse for it, but it is said.
+TEST(Check, SaysThatNoDeviceCouldBeTried) {
+  const ProgramResult result = run_check({MUTANT, "--quick", "--require", "mlp"}, "cannot_be_used");
+  EXPECT_EQ(result.exit_code, 3) << result.text;
+  EXPECT_NE(result.text.find(" 0 failed"), std::string::npos) << result.text;
+  EXPECT_NE(result.text.find(
+                "nothing that needs a device was tried: simulated:0 is not usable here: no driver"),
+            std::string::npos)
+      << result.text;
+  EXPECT_NE(result.text.find("required: mlp does not train"), std::string::npos) << result.text;
 }
 
 class GoodPlugins : public testing::TestWithParam<const char*> {};
