@@ -159,5 +159,73 @@ TEST_F(ValidatedCollective, AWorkThatOutlivesItsCommunicator) {
                  [&] { api.destroy(communicator); });
 }
 
+TEST_F(ValidatedCollective, ADeviceThatNobodyMade) {
+  const auto plugin = Plugin::load(fixture("fake_communicator"), services(), validation_);
+  rt_error error = {};
+  error.size = sizeof(error);
+  rt_comm_options options{};
+  options.size = sizeof(options);
+  options.world_size = 1;
+  options.prefix = "nobody";
+  options.interface = "";
+  options.timeout_ns = 10'000'000'000;
+  int no_device = 0;
+  options.device = reinterpret_cast<rt_device*>(&no_device);
+  rt_communicator* communicator = nullptr;
+  expect_finding(kRuntimeAtFault, "got no device that a plugin of this registry has made", [&] {
+    plugin->communicator_api()->create(plugin->self(), &options, &communicator, &error);
+  });
+}
+
+TEST_F(ValidatedCollective, AGroupInAGroup) {
+  const auto communicator = join(0, 1);
+  const rt_communicator_api& api = *communicator->plugin().communicator_api();
+  rt_error error = {};
+  error.size = sizeof(error);
+  ASSERT_EQ(api.group_begin(communicator->get(), &error), RT_OK);
+  expect_finding(kRuntimeAtFault, "a group is open already",
+                 [&] { api.group_begin(communicator->get(), &error); });
+  api.group_end(communicator->get(), &error);
+}
+
+TEST_F(ValidatedCollective, AWaitInAnOpenGroup) {
+  const auto communicator = join(0, 1);
+  const rt_communicator_api& api = *communicator->plugin().communicator_api();
+  rt_error error = {};
+  error.size = sizeof(error);
+  std::vector<float> a(kCount);
+  ASSERT_EQ(api.group_begin(communicator->get(), &error), RT_OK);
+  Work work = communicator->enqueue(sum(a.data(), a.data(), kCount));
+  expect_finding(kRuntimeAtFault, "the group of the collective is open; end it first",
+                 [&] { work.wait(1s); });
+  api.group_end(communicator->get(), &error);
+}
+
+TEST_F(ValidatedCollective, APluginThatWorksOnAfterAbort) {
+  [[maybe_unused]] const LeavesObjectsBehind on_purpose;
+  const auto good = Plugin::load(fixture("fake_communicator"), services());
+  Tables tables;
+  tables.communicator = *good->communicator_api();
+  tables.communicator->abort = [](rt_communicator*, rt_error*) -> rt_status { return RT_OK; };
+  const validate::ValidatedPlugin plugin(validation_, "faulty", good->self(), tables);
+  const rt_communicator_api& api = *plugin.tables().communicator;
+  rt_error error = {};
+  error.size = sizeof(error);
+  rt_comm_options options{};
+  options.size = sizeof(options);
+  options.world_size = 1;
+  options.prefix = "works on";
+  options.interface = "";
+  options.timeout_ns = 10'000'000'000;
+  rt_communicator* communicator = nullptr;
+  ASSERT_EQ(api.create(plugin.self(), &options, &communicator, &error), RT_OK) << error.message;
+  std::thread([&] { api.abort(communicator, &error); }).join();
+  std::vector<float> a(kCount);
+  const rt_collective collective = sum(a.data(), a.data(), kCount);
+  rt_work* work = nullptr;
+  expect_finding(kPluginAtFault, "answers RT_OK, although the communicator was aborted before",
+                 [&] { api.enqueue(communicator, &collective, &work, &error); });
+}
+
 }  // namespace
 }  // namespace plugins::host::testing

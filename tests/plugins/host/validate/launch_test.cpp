@@ -159,19 +159,25 @@ TEST_F(ValidatedLaunch, AKernelThatVariesAndSaysSoIsNoFault) {
 // The kernels of the reference with one function replaced, called as tables.
 class ValidatedTables : public ValidatedTest {
  protected:
-  // Launches y = 2 x with `replace`, and returns the first finding.
-  std::string launch_with(decltype(rt_kernel_api::launch) replace) {
+  // Launches y = 2 x with `replace`, and with `info` in the place of the plan's own if it is given,
+  // and returns the first finding.
+  std::string launch_with(decltype(rt_kernel_api::launch) replace,
+                          decltype(rt_kernel_api::info) info = nullptr) {
     Tables tables;
     tables.device = *good_->device_api();
     tables.kernel = *good_->kernel_api();
     plain_launch_ = tables.kernel->launch;
+    plain_info_ = tables.kernel->info;
     tables.kernel->launch = replace;
+    if (info != nullptr) tables.kernel->info = info;
     const validate::ValidatedPlugin plugin(validation_, "faulty", good_->self(), tables);
     run(*plugin.tables().device, *plugin.tables().kernel, plugin.self());
     return validation_->findings().empty() ? "" : validation_->findings().front();
   }
 
   static inline decltype(rt_kernel_api::launch) plain_launch_ = nullptr;
+  static inline decltype(rt_kernel_api::info) plain_info_ = nullptr;
+  static inline float* x_ = nullptr;  // what the host launches with; the kernel gets copies
 
  private:
   void run(const rt_device_api& api, const rt_kernel_api& kernels, void* self) {
@@ -187,6 +193,7 @@ class ValidatedTables : public ValidatedTest {
     ASSERT_EQ(api.allocate(device, kBytes, RT_MEMORY_DEVICE, &x, &error), RT_OK);
     ASSERT_EQ(api.allocate(device, kBytes, RT_MEMORY_DEVICE, &y, &error), RT_OK);
     std::memset(x, 0, kBytes);
+    x_ = static_cast<float*>(x);
     const Operation operation = scale();
     const OperationView view(operation);
     rt_plan* plan = nullptr;
@@ -269,6 +276,145 @@ TEST_F(ValidatedTables, AnElementThatIsNotWritten) {
         return status;
       });
   EXPECT_THAT(finding, HasSubstr("element 999 is not written"));
+}
+
+// A plan that does not promise the same bits in each launch.
+rt_status without_determinism(decltype(rt_kernel_api::info) plain, const rt_plan* plan,
+                              rt_plan_info* info, rt_error* error) {
+  const rt_status status = plain(plan, info, error);
+  info->flags &= ~static_cast<uint32_t>(RT_PLAN_DETERMINISTIC);
+  return status;
+}
+
+TEST_F(ValidatedTables, LaunchesThatDifferByMoreThanIsClaimed) {
+  const std::string finding = launch_with(
+      [](rt_plan* plan, rt_stream* stream, const rt_launch* launch, rt_error* error) -> rt_status {
+        static int calls = 0;
+        const rt_status status = plain_launch_(plan, stream, launch, error);
+        static_cast<float*>(launch->outputs[0])[5] = static_cast<float>(++calls);
+        return status;
+      },
+      [](const rt_plan* plan, rt_plan_info* info, rt_error* error) -> rt_status {
+        return without_determinism(plain_info_, plan, info, error);
+      });
+  EXPECT_THAT(finding, HasSubstr(kPluginAtFault));
+  EXPECT_THAT(finding, HasSubstr("more than twice the tolerance that the plugin claims"));
+}
+
+TEST_F(ValidatedTables, AnInputThatChangesDuringTheLaunch) {
+  const std::string finding = launch_with(
+      [](rt_plan* plan, rt_stream* stream, const rt_launch* launch, rt_error* error) -> rt_status {
+        x_[3] += 1;  // as another stream would that nothing orders with this one
+        return plain_launch_(plan, stream, launch, error);
+      });
+  EXPECT_THAT(finding, HasSubstr(kRuntimeAtFault));
+  EXPECT_THAT(finding, HasSubstr("something that is not ordered with this launch changes it"));
+}
+
+// The simulated device with one function replaced, through the handles of the host.
+TEST_F(ValidatedLaunch, APlanThatIsNotAsDeterministicAsWasAsked) {
+  static decltype(rt_kernel_api::info) plain = nullptr;
+  const auto good = Plugin::load(REFERENCE_PLUGIN, {});
+  Tables tables;
+  tables.device = *good->device_api();
+  tables.kernel = *good->kernel_api();
+  plain = tables.kernel->info;
+  tables.kernel->info = [](const rt_plan* plan, rt_plan_info* info, rt_error* error) -> rt_status {
+    return without_determinism(plain, plan, info, error);
+  };
+  const validate::ValidatedPlugin plugin(validation_, "faulty", good->self(), tables);
+  rt_error error = {};
+  error.size = sizeof(error);
+  rt_device_options options{};
+  options.size = sizeof(options);
+  rt_device* device = nullptr;
+  ASSERT_EQ(plugin.tables().device->open(plugin.self(), 0, &options, &device, &error), RT_OK);
+  Operation operation = scale();
+  operation.flags = RT_OP_DETERMINISTIC;
+  const OperationView view(operation);
+  rt_plan* plan = nullptr;
+  expect_finding(kPluginAtFault, "a deterministic plan was asked for", [&] {
+    EXPECT_NE(plugin.tables().kernel->create(device, view.get(), &plan, &error), RT_OK);
+  });
+  plugin.tables().device->close(device);
+}
+
+TEST_F(ValidatedLaunch, APlanThatCannotBeRecorded) {
+  static decltype(rt_kernel_api::info) plain = nullptr;
+  const auto good = Plugin::load(SIMULATED_PLUGIN, {});
+  Tables tables;
+  tables.device = *good->device_api();
+  tables.kernel = *good->kernel_api();
+  tables.capture = *good->capture_api();
+  plain = tables.kernel->info;
+  tables.kernel->info = [](const rt_plan* plan, rt_plan_info* info, rt_error* error) -> rt_status {
+    const rt_status status = plain(plan, info, error);
+    info->flags &= ~static_cast<uint32_t>(RT_PLAN_CAPTURABLE);
+    return status;
+  };
+  const validate::ValidatedPlugin plugin(validation_, "faulty", good->self(), tables);
+  const rt_device_api& api = *plugin.tables().device;
+  rt_error error = {};
+  error.size = sizeof(error);
+  rt_device_options options{};
+  options.size = sizeof(options);
+  rt_device* device = nullptr;
+  rt_stream* stream = nullptr;
+  rt_plan* plan = nullptr;
+  const Operation operation = scale();
+  const OperationView view(operation);
+  ASSERT_EQ(api.open(plugin.self(), 0, &options, &device, &error), RT_OK) << error.message;
+  ASSERT_EQ(api.stream_create(device, &stream, &error), RT_OK);
+  ASSERT_EQ(plugin.tables().kernel->create(device, view.get(), &plan, &error), RT_OK);
+  ASSERT_EQ(plugin.tables().capture->begin(stream, &error), RT_OK);
+  rt_launch launch{};
+  launch.size = sizeof(launch);
+  expect_finding(kRuntimeAtFault, "the plan is not RT_PLAN_CAPTURABLE",
+                 [&] { plugin.tables().kernel->launch(plan, stream, &launch, &error); });
+  plugin.tables().capture->end(stream, nullptr, &error);
+  plugin.tables().kernel->destroy(plan);
+  api.stream_destroy(stream);
+  api.close(device);
+}
+
+TEST_F(ValidatedLaunch, AForwardPlanThatIsDestroyedFirst) {
+  [[maybe_unused]] const LeavesObjectsBehind on_purpose;
+  const auto device = open();
+  Operation pool;
+  pool.name = RT_OP_MAX_POOL2D;
+  pool.inputs = {make_tensor_desc(RT_FLOAT32, {1, 4, 4, 1})};
+  pool.outputs = {make_tensor_desc(RT_FLOAT32, {1, 2, 2, 1})};
+  pool.attributes = {{RT_ATTR_KERNEL_H, int64_t{2}},
+                     {RT_ATTR_KERNEL_W, int64_t{2}},
+                     {RT_ATTR_STRIDE_H, int64_t{2}},
+                     {RT_ATTR_STRIDE_W, int64_t{2}}};
+  Operation back = pool;
+  back.name = RT_OP_MAX_POOL2D_BACKWARD;
+  std::swap(back.inputs, back.outputs);
+  Kernel forward = device->create_kernel(pool);
+  back.forward = forward.get();
+  const Kernel backward = device->create_kernel(back);
+  Stream stream = device->create_stream();
+  expect_finding(kRuntimeAtFault, "still lives; destroy it before its forward plan", [&] {
+    forward = Kernel();
+    stream.synchronize();  // the first call that can fail after it
+  });
+}
+
+TEST_F(ValidatedLaunch, ADeviceThatIsOpenAtTheShutdown) {
+  [[maybe_unused]] const LeavesObjectsBehind on_purpose;
+  const auto good = Plugin::load(REFERENCE_PLUGIN, {});
+  Tables tables;
+  tables.device = *good->device_api();
+  rt_error error = {};
+  error.size = sizeof(error);
+  rt_device_options options{};
+  options.size = sizeof(options);
+  rt_device* device = nullptr;
+  expect_finding(kRuntimeAtFault, "left: device 'reference:0'", [&] {
+    const validate::ValidatedPlugin plugin(validation_, "reference", good->self(), tables);
+    ASSERT_EQ(plugin.tables().device->open(plugin.self(), 0, &options, &device, &error), RT_OK);
+  });
 }
 
 TEST_F(ValidatedLaunch, MemoryThatIsGivenOutTwice) {

@@ -137,5 +137,13 @@ TEST_F(ValidatedMemory, ADeviceWithMoreFreeThanTotal) {
   expect_finding(kPluginAtFault, "more than total_bytes", [&] { device->memory_info(); });
 }
 
+TEST_F(ValidatedMemory, ACopyOutOfAnotherDevice) {
+  const auto device = open(), other = open({}, 1);
+  Stream stream = device->create_stream();
+  const Memory here = device->allocate(kBytes), there = other->allocate(kBytes);
+  expect_finding(kRuntimeAtFault, "are memory of simulated:1",
+                 [&] { stream.copy(here.data(), there.data(), kBytes); });
+}
+
 }  // namespace
 }  // namespace plugins::host::testing

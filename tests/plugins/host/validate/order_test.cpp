@@ -198,5 +198,80 @@ TEST_F(ValidatedCapture, AReplayUsesMemoryThatWasFreed) {
   api.destroy(recording);
 }
 
+// A device that answers a time in which the host has not waited.
+TEST_F(ValidatedOrder, ADeviceThatMeasuresTooMuchTime) {
+  const auto good = Plugin::load(REFERENCE_PLUGIN, {});
+  Tables tables;
+  tables.device = *good->device_api();
+  tables.device->event_elapsed = [](rt_event*, rt_event*, int64_t* time, rt_error*) -> rt_status {
+    *time = 3'600'000'000'000;
+    return RT_OK;
+  };
+  const validate::ValidatedPlugin plugin(validation_, "faulty", good->self(), tables);
+  const rt_device_api& api = *plugin.tables().device;
+  rt_error error = {};
+  error.size = sizeof(error);
+  rt_device_options options{};
+  options.size = sizeof(options);
+  rt_device* device = nullptr;
+  rt_stream* stream = nullptr;
+  rt_event *begin = nullptr, *end = nullptr;
+  ASSERT_EQ(api.open(plugin.self(), 0, &options, &device, &error), RT_OK) << error.message;
+  ASSERT_EQ(api.stream_create(device, &stream, &error), RT_OK);
+  for (rt_event** event : {&begin, &end}) {
+    ASSERT_EQ(api.event_create(device, event, &error), RT_OK);
+    ASSERT_EQ(api.event_record(*event, stream, &error), RT_OK);
+    ASSERT_EQ(api.event_synchronize(*event, &error), RT_OK);
+  }
+  int64_t time = 0;
+  expect_finding(kPluginAtFault, "answers 3600000000000 ns, but at most", [&] {
+    EXPECT_EQ(api.event_elapsed(begin, end, &time, &error), RT_ERROR_INTERNAL);
+  });
+  api.event_destroy(begin);
+  api.event_destroy(end);
+  api.stream_destroy(stream);
+  api.close(device);
+}
+
+TEST_F(ValidatedCapture, ASecondBegin) {
+  const auto device = open();
+  Stream stream = device->create_stream();
+  const rt_capture_api& api = *device->plugin().capture_api();
+  ASSERT_EQ(api.begin(stream.get(), &error_), RT_OK);
+  expect_finding(kRuntimeAtFault, "the work of the stream is recorded already",
+                 [&] { api.begin(stream.get(), &error_); });
+  api.end(stream.get(), nullptr, &error_);
+}
+
+TEST_F(ValidatedCapture, ARecordingOfAnotherDevice) {
+  const auto device = open(), other = open({}, 1);
+  Stream stream = device->create_stream(), elsewhere = other->create_stream();
+  const rt_capture_api& api = *device->plugin().capture_api();
+  rt_recording* recording = nullptr;
+  ASSERT_EQ(api.begin(stream.get(), &error_), RT_OK);
+  ASSERT_EQ(api.end(stream.get(), &recording, &error_), RT_OK);
+  expect_finding(kRuntimeAtFault, "the recording was made on simulated:0",
+                 [&] { api.replay(recording, elsewhere.get(), &error_); });
+  api.destroy(recording);
+}
+
+TEST_F(ValidatedCapture, ARecordingOnTwoStreamsAtATime) {
+  const auto device = open();
+  Stream stream = device->create_stream(), second = device->create_stream();
+  const Memory memory = device->allocate(kBytes);
+  const rt_capture_api& api = *device->plugin().capture_api();
+  rt_recording* recording = nullptr;
+  ASSERT_EQ(api.begin(stream.get(), &error_), RT_OK);
+  stream.fill(memory.data(), 1, kBytes);
+  ASSERT_EQ(api.end(stream.get(), &recording, &error_), RT_OK);
+  ASSERT_EQ(api.replay(recording, stream.get(), &error_), RT_OK);
+  stream.synchronize();
+  ASSERT_EQ(api.replay(recording, second.get(), &error_), RT_OK) << "the first run has ended";
+  expect_finding(kRuntimeAtFault, "the recording may still run on stream",
+                 [&] { api.replay(recording, stream.get(), &error_); });
+  second.synchronize();
+  api.destroy(recording);
+}
+
 }  // namespace
 }  // namespace plugins::host::testing
