@@ -68,10 +68,11 @@ ordered_json to_json(const Case& c, const std::string& folder, const std::string
 void run_case(const VerifyArguments& arguments) {
   const Case c = analysis::read_case(arguments.case_folder);
   const config::Config config = device_config(arguments, c);
-  const plugins::host::Registry registry(launch::plugin_search_path(config), host_services());
-  const auto device = launch::open_device(config, registry, 0, nullptr);
-  const analysis::Judge judge(open_definition(config, registry));
+  const auto registry = launch::open_registry(config, host_services());
+  const auto device = launch::open_device(config, *registry, 0, nullptr);
+  const analysis::Judge judge(open_definition(config, *registry));
   const Replay replay = analysis::replay(device, judge, c, arguments.candidate);
+  registry->throw_findings();
   if (arguments.json)
     std::cout << to_json(c, arguments.case_folder, device->id(), replay).dump() << std::endl;
   else

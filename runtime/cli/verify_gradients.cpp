@@ -57,9 +57,10 @@ void print(const std::vector<GradientCheck>& checks, const std::string& device, 
 
 void verify_gradients(const VerifyArguments& arguments) {
   const config::Config config = arguments.config.load();
-  const plugins::host::Registry registry(launch::plugin_search_path(config), host_services());
-  const auto device = device_for(config, registry);
+  const auto registry = launch::open_registry(config, host_services());
+  const auto device = device_for(config, *registry);
   const auto checks = analysis::check_gradients(model::model_from_config(config.model), device);
+  registry->throw_findings();
   if (checks.empty()) {
     throw ConfigurationError(
         "verify --gradients: no layer of the model has an operation of a plugin (a type with a "

@@ -145,6 +145,13 @@ plugins::host::SearchPath plugin_search_path(const config::Config& config) {
       {config.plugins.path.begin(), config.plugins.path.end()});
 }
 
+std::shared_ptr<Registry> open_registry(const config::Config& config,
+                                        const plugins::host::HostServices& services) {
+  plugins::host::RegistryOptions options;
+  options.validate = config.plugins.validate;
+  return std::make_shared<Registry>(plugin_search_path(config), services, options);
+}
+
 namespace {
 
 Choice find_device(const config::Config& config, const Registry& registry, int local_rank,

@@ -16,6 +16,11 @@ namespace runtime::launch {
 // The search path for plugins: [plugins] and the environment.
 plugins::host::SearchPath plugin_search_path(const config::Config& config);
 
+// The plugins that are found there, opened as [plugins] says. After use, throw_findings() of the
+// result throws the first fault that plugins.validate has found in a call that cannot fail.
+std::shared_ptr<plugins::host::Registry> open_registry(const config::Config& config,
+                                                       const plugins::host::HostServices& services);
+
 // The plugins with devices in the order in which backend = "auto" tries them: by the highest
 // priority of their usable devices, and in the order given if that is the same. A plugin without
 // any device comes first, so that it is among those that were passed over.

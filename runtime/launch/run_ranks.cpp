@@ -172,13 +172,6 @@ bool must_choose(const RunRanks& run) {
   return run.config.parallelism.search && run.choose_mesh != nullptr;
 }
 
-std::shared_ptr<Registry> open_registry(const config::Config& config,
-                                        const plugins::host::HostServices& services) {
-  plugins::host::RegistryOptions options;
-  options.validate = config.plugins.validate;
-  return std::make_shared<Registry>(plugin_search_path(config), services, options);
-}
-
 // Finds the plugins. One process on each machine reports those that were rejected; it is a process
 // that computes, not the launcher.
 std::shared_ptr<Registry> find_plugins(const config::Config& config,

@@ -93,6 +93,29 @@ TEST_F(ValidateCommands, AFaultOfAPluginEndsTheRun) {
                            HasSubstr("output 0: the kernel writes a byte 1 behind the end of it")));
 }
 
+TEST_F(ValidateCommands, TheCheckOfGradientsValidatesToo) {
+  folder_.write("swish.toml", R"(
+[model]
+input = [4]
+layers = [ { type = "linear", features = 4 }, { type = "extra.swish" }, { type = "linear", features = 2 } ]
+[dataset]
+name = "synthetic"
+samples = 8
+classes = 2
+[training]
+global_batch_size = 4
+[plugins]
+path = [")" FIXTURES "/liboperation_set.so"
+                              R"("]
+)");
+  const test::ProcessResult r =
+      run({"verify", "swish.toml", "--gradients", "--set", "device.backend=simulated", "--set",
+           "plugins.validate=true", "--set", "device.simulated.overrun=multiply"},
+          kEnvironment);
+  EXPECT_EQ(r.exit_code, 3) << r.err;
+  EXPECT_THAT(r.err, HasSubstr("the kernel writes a byte 1 behind the end of it"));
+}
+
 TEST_F(ValidateCommands, NothingIsCheckedWithoutTheKey) {
   const test::ProcessResult r = train("overrun=conv2d", false);
   EXPECT_EQ(r.exit_code, 0) << r.err;

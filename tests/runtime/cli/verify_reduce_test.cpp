@@ -224,6 +224,12 @@ TEST_F(VerifyReduce, CasesAreRunAsTold) {
              plugins_));
   EXPECT_EQ(healthy["right"], true);
   EXPECT_EQ(healthy["candidates"][0]["recorded"], true);
+  const test::ProcessResult validated =
+      run({"verify", gpt_, "--set", "device.backend=simulated", "--set", "plugins.validate=true",
+           "--set", "device.simulated.overrun=layer_norm", "--case", "wrong"},
+          plugins_);
+  EXPECT_EQ(validated.exit_code, 3) << validated.err;
+  EXPECT_THAT(validated.err, HasSubstr("the kernel writes a byte 1 behind the end of it"));
   EXPECT_EQ(replay({"--candidate", "reference"}, 6)["candidates"].size(), 1u);
   EXPECT_THAT(run({"verify", "--case", "wrong", "--candidate", "fast"}, plugins_).err,
               HasSubstr("does this in reference; name one of them, or all"));
