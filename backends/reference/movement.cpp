@@ -225,7 +225,8 @@ Kernel make_cast(const Operation& op) {
 
 Kernel make_copy(const Operation& op) {
   const rt_tensor_desc& x = op.input(0);
-  const int64_t bytes = rt::sdk::unary_count(op, x.dtype) * element_bytes(op, x, 0);
+  const int64_t count = rt::sdk::unary_count(op, x.dtype);
+  const int64_t bytes = count * element_bytes(op, x, 0);
   Kernel kernel;
   kernel.run = [bytes](const Buffers& b) {
     std::copy_n(b.input<char>(0), bytes, b.output<char>(0));

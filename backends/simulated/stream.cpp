@@ -8,12 +8,25 @@
 
 namespace backends::simulated {
 
+namespace {
+
+// Events are late, too: every task takes a random time before it runs.
+const Task kDelay = CallTask{[] {}};
+
+}  // namespace
+
 Stream::Stream(Device& device)
     : device_(device),
       random_(device.next_stream_seed()),
       queue_([this](Task& task) { run(task); }) {}
 
-Stream::~Stream() { submit_late(); }
+Stream::~Stream() {
+  try {
+    submit_late();
+  } catch (const std::exception&) {
+    // There is no memory to queue them, and nobody who could be told.
+  }
+}
 
 void Stream::refuse_in_capture(const char* what) const {
   if (!capture_) return;
@@ -60,11 +73,13 @@ void Stream::fill(void* destination, int32_t value, uint64_t bytes) {
 
 rt::sdk::HostMarker Stream::mark() {
   refuse_in_capture("events");
+  queue_.submit(kDelay);
   return queue_.mark();
 }
 
 void Stream::wait(const rt::sdk::HostMarker& marker) {
   refuse_in_capture("events");
+  queue_.submit(kDelay);
   queue_.wait(marker);
 }
 

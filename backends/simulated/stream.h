@@ -55,7 +55,7 @@ class Stream {
   rt::sdk::HostMarker mark();
   void wait(const rt::sdk::HostMarker& marker);
   // From now on launches, copies and fills are recorded instead of run, until end_capture returns
-  // them. All other calls throw meanwhile.
+  // them. All other calls throw meanwhile, but a wait for an event without a record.
   void begin_capture();
   std::vector<Task> end_capture();
   // Waits for all tasks, throws the first error among them and clears it. After an error, later

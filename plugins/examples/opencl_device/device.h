@@ -29,7 +29,7 @@ class Devices {
 // A point in the work of a queue.
 struct Event : Owned<cl_event, clRetainEvent, clReleaseEvent> {
   void synchronize() const;
-  bool is_complete() const;  // that of no work is
+  bool is_complete() const;  // true without an object
   int64_t nanoseconds() const;
 };
 

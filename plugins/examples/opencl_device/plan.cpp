@@ -41,6 +41,6 @@ void rt_plan::launch(rt_stream& stream, const rt_launch& launch) {
     for (cl_uint i = 0; i < step.buffers.size(); ++i) set_buffer(step, i, launch);
     check(clEnqueueNDRangeKernel(stream.queue.get(), step.kernel.get(), 3, nullptr,
                                  step.items.data(), step.group.data(), 0, nullptr, nullptr),
-          "clEnqueueNDRangeKernel");
+          name().c_str());
   }
 }

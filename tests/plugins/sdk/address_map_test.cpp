@@ -23,6 +23,19 @@ TEST(AddressMap, FindsTheObjectAndTheOffset) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(second) % 4096, 0u);
 }
 
+TEST(AddressMap, CountsBytes) {
+  AddressMap<int> map;
+  EXPECT_EQ(map.bytes(), 0u);
+  void* const first = map.add(1, 100);
+  char host[16];
+  map.add_at(host, 2, sizeof(host));
+  map.add_at(host, 3, sizeof(host));  // is there already
+  EXPECT_EQ(map.bytes(), 116u);
+  map.remove(first);
+  map.remove(first);
+  EXPECT_EQ(map.bytes(), 16u);
+}
+
 TEST(AddressMap, AddressesAreNoMemoryOfTheHost) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -70,10 +71,24 @@ TEST(HostQueue, AnErrorSkipsTheTasksBehindItUntilItIsReported) {
 
 TEST(HostQueue, OtherExceptionsAreErrorsToo) {
   HostQueue<> queue;
+  const auto status = [&] {
+    rt_error error{};
+    error.size = sizeof(error);
+    const rt_status code = guard(&error, [&] { queue.synchronize(); });
+    return std::pair(code, std::string(error.message));
+  };
   queue.submit([] { throw std::runtime_error("a library's own"); });
-  EXPECT_EQ(error_of([&] { queue.synchronize(); }), "a library's own");
+  EXPECT_EQ(status(), std::pair(rt_status{RT_ERROR_INTERNAL}, std::string("a library's own")));
   queue.submit([] { throw 7; });
-  EXPECT_EQ(error_of([&] { queue.synchronize(); }), "unknown exception");
+  EXPECT_EQ(status(), std::pair(rt_status{RT_ERROR_INTERNAL}, std::string("unknown exception")));
+  queue.submit([] { throw std::bad_alloc(); });
+  EXPECT_EQ(status().first, RT_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(status().first, RT_OK);
+}
+
+TEST(HostQueue, AnErrorThatNobodyAskedForIsLost) {
+  HostQueue<> queue;
+  queue.submit([] { throw Error(RT_ERROR_DEVICE, "it burns"); });
 }
 
 TEST(HostQueue, WaitsForPointsOfOtherQueues) {

@@ -56,6 +56,10 @@ TEST(PlanOperands, FindsTheObjectsOfALaunch) {
   EXPECT_EQ(plan.place(memory, second, launch).object, 3);
   EXPECT_EQ(plan.place(memory, second, launch).offset, 512u);
 
+  launch.saved = y;
+  EXPECT_EQ(PlanOperands::address(plan.saves(8), launch), y);
+  launch.workspace = nullptr;
+  EXPECT_EQ(PlanOperands::address(second, launch), nullptr);
   inputs[0] = x + 80;  // 20 bytes are left there
   EXPECT_THAT(error_of([&] { plan.place(memory, plan.in(0), launch); }),
               HasSubstr("of operand 0, of which 20 are memory of this device"));

@@ -185,6 +185,10 @@ TEST(EmbeddingShape, FindsRowsOfSlices) {
   const EmbeddingShape whole = embedding_backward_shape(Operation(backward.desc()), RT_FLOAT32);
   EXPECT_EQ(whole.rows, 10);
   EXPECT_EQ(whole.row_of(3), 3);
+  Description below(RT_OP_EMBEDDING);
+  below.in({6}, RT_INT32).in({10, 4}).out({6, 4}).integer(RT_ATTR_FIRST_ROW, -2);
+  EXPECT_THAT(error_of([&] { embedding_shape(Operation(below.desc()), RT_FLOAT32); }),
+              HasSubstr("first_row is -2, expected at least -1"));
   Description wrong(RT_OP_EMBEDDING_BACKWARD);
   wrong.in({6}, RT_INT32).in({6, 5}).out({10, 4});
   EXPECT_THAT(error_of([&] { embedding_backward_shape(Operation(wrong.desc()), RT_FLOAT32); }),
@@ -212,6 +216,16 @@ TEST(Update, HasStateAndAnOutputIn16Bits) {
   adamw.number(RT_ATTR_BETA1, 0.9).number(RT_ATTR_BETA2, 1.0).number(RT_ATTR_EPSILON, 1e-8);
   EXPECT_THAT(error_of([&] { adamw_update(Operation(adamw.desc()), RT_FLOAT32); }),
               HasSubstr("beta2 is 1, expected 0 <= beta2 < 1"));
+  Description good(RT_OP_ADAMW);
+  good.in({6}).in({6}).in({1}).in({1}).in({6}).in({6}).in({1}, RT_INT64).out({6}).out({6}).out({6});
+  good.number(RT_ATTR_BETA1, 0.9).number(RT_ATTR_BETA2, 0.99).number(RT_ATTR_EPSILON, 1e-8);
+  const AdamWUpdate a = adamw_update(Operation(good.desc()), RT_FLOAT32);
+  EXPECT_EQ(a.states, 2u);
+  EXPECT_EQ(a.beta2, 0.99);
+  Description narrow(RT_OP_SGD);
+  narrow.in({2}).in({2}).in({1}).in({1}).out({2}).out({7}, RT_FLOAT16);
+  EXPECT_THAT(error_of([&] { sgd_update(Operation(narrow.desc()), RT_FLOAT32); }),
+              HasSubstr("output 1 (narrow) is float16 [7], expected float16 [2]"));
   Description other(RT_OP_SGD);
   other.in({6}).in({6}).in({1}).in({1}).in({5}).out({6}).out({6}).number(RT_ATTR_MOMENTUM, 0.9);
   EXPECT_THAT(error_of([&] { sgd_update(Operation(other.desc()), RT_FLOAT32); }),

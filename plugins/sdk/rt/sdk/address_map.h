@@ -50,7 +50,12 @@ class AddressMap {
                   format("no addresses are left for %llu bytes of device memory",
                          static_cast<unsigned long long>(bytes)));
     }
-    insert(begin, {std::move(object), bytes, true});
+    try {
+      insert(begin, {std::move(object), bytes, true});
+    } catch (...) {
+      munmap(begin, rounded(bytes));
+      throw;
+    }
     return begin;
   }
   // Adds an object whose addresses are [begin, begin + bytes).
@@ -98,8 +103,9 @@ class AddressMap {
 
   void insert(void* begin, Range range) {
     const std::unique_lock lock(mutex_);
-    bytes_ += range.bytes;
-    ranges_.emplace(static_cast<const std::byte*>(begin), std::move(range));
+    const uint64_t bytes = range.bytes;
+    if (ranges_.emplace(static_cast<const std::byte*>(begin), std::move(range)).second)
+      bytes_ += bytes;
   }
   static uint64_t rounded(uint64_t bytes) {
     const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));

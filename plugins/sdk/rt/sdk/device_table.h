@@ -15,7 +15,7 @@ namespace rt::sdk {
 inline void expect_device(int32_t index, int32_t count) {
   if (index >= 0 && index < count) return;
   throw Error(RT_ERROR_INVALID_ARGUMENT,
-              format("device %d does not exist; expected 0..%d", index, count - 1),
+              format("device %d does not exist; the plugin has %d, counted from 0", index, count),
               RT_SCOPE_DEVICE);
 }
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -14,7 +15,6 @@
 #include <utility>
 #include <variant>
 
-#include "rt/sdk/error.h"
 #include "rt/sdk/ring.h"
 
 namespace rt::sdk {
@@ -45,13 +45,13 @@ class HostMarker {
 // Runs tasks in the order of their submission, on a thread of its own. One thread may use a queue
 // at a time, as a stream. After a task has failed, later ones are skipped until synchronize()
 // reports the error; markers and waits are not skipped, so that no other queue waits for ever.
-// submit() allocates only when more work waits than ever before.
+// submit() allocates only when more work waits than ever before. A Task has a default and can be
+// moved. A task may not synchronise or destroy its own queue.
 // Equivalent to: a CUDA stream.
 template <typename Task = std::function<void()>>
 class HostQueue {
  public:
-  // `run` runs a task, on the thread of the queue. It throws Error, or another exception, which
-  // counts as RT_ERROR_INTERNAL, if the task fails.
+  // `run` runs a task, on the thread of the queue. It throws if the task fails.
   explicit HostQueue(std::function<void(Task&)> run = [](Task& task) { task(); })
       : run_(std::move(run)), worker_([this] { work(); }) {}
   // Waits for all work. An error that nobody has asked for is lost.
@@ -76,11 +76,12 @@ class HostQueue {
   }
   // Work that is queued later waits for a point of this or another queue.
   void wait(const HostMarker& marker) { push(Wait{marker}); }
-  // Waits for all work. Throws the first error of a task since the last call.
+  // Waits for all work. Throws the first exception of a task since the last call, of which guard()
+  // of rt/sdk/error.h makes a status.
   void synchronize() {
     std::unique_lock lock(mutex_);
     idle_.wait(lock, [&] { return entries_.empty() && !busy_; });
-    if (const auto error = std::exchange(error_, std::nullopt)) throw *error;
+    if (const auto error = std::exchange(error_, nullptr)) std::rethrow_exception(error);
   }
 
  private:
@@ -101,26 +102,22 @@ class HostQueue {
     std::unique_lock lock(mutex_);
     queued_.wait(lock, [&] { return !entries_.empty() || stop_; });
     if (entries_.empty()) return std::nullopt;
-    std::optional<std::pair<Entry, bool>> next(std::in_place, entries_.pop(), error_.has_value());
+    std::optional<std::pair<Entry, bool>> next(std::in_place, entries_.pop(), error_ != nullptr);
     busy_ = true;
     return next;
   }
-  std::optional<Error> run_task(Task& task) {
+  std::exception_ptr run_task(Task& task) noexcept {
     try {
       run_(task);
-    } catch (const Error& error) {
-      return error;
-    } catch (const std::exception& error) {
-      return Error(RT_ERROR_INTERNAL, error.what());
     } catch (...) {
-      return Error(RT_ERROR_INTERNAL, "unknown exception");
+      return std::current_exception();  // allocates nothing, and what it is guard() finds out
     }
-    return std::nullopt;
+    return nullptr;
   }
   void work() {
     while (auto next = pop()) {
       auto& [entry, skips] = *next;
-      std::optional<Error> error;
+      std::exception_ptr error;
       if (const auto* marker = std::get_if<HostMarker>(&entry)) marker->complete();
       if (const auto* wait = std::get_if<Wait>(&entry)) wait->marker.synchronize();
       if (auto* task = std::get_if<Task>(&entry); task != nullptr && !skips)
@@ -138,7 +135,7 @@ class HostQueue {
   std::condition_variable queued_, idle_;
   Ring<Entry> entries_;  // guarded by mutex_, like the members below
   bool busy_ = false, stop_ = false;
-  std::optional<Error> error_;
+  std::exception_ptr error_;
   std::thread worker_;
 };
 

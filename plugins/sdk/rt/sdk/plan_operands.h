@@ -68,12 +68,14 @@ class PlanOperands : public PlanBase {
     return value;
   }
 
+  // NULL if the launch has no such memory.
   static const void* address(const Operand& operand, const rt_launch& launch) {
     const void* const addresses[] = {
         operand.kind == Operand::kInput ? launch.inputs[operand.index] : nullptr,
         operand.kind == Operand::kOutput ? launch.outputs[operand.index] : nullptr,
         launch.workspace, launch.saved};
-    return static_cast<const char*>(addresses[operand.kind]) + operand.offset;
+    const auto* const begin = static_cast<const char*>(addresses[operand.kind]);
+    return begin == nullptr ? nullptr : begin + operand.offset;
   }
   // The object that an operand lies in, and where; an empty one for an operand without bytes,
   // whose address means nothing. Throws Error (RT_ERROR_INVALID_ARGUMENT) if `memory` does not have
@@ -94,6 +96,9 @@ class PlanOperands : public PlanBase {
 
   const Operation& op;
   std::array<uint32_t, RT_MAX_OUTPUTS> in_place{};  // as in rt_plan_info
+
+ protected:
+  const std::string& name() const { return name_; }
 
  private:
   const std::string name_;

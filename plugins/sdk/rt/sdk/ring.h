@@ -9,8 +9,9 @@
 
 namespace rt::sdk {
 
-// Allocates only when it grows, so that a launch can queue its work without allocating, as the
-// contract asks. T has a default, which stands in the free places. One thread may use it at a time.
+// Allocates only when it is made and when it grows, so that a launch can queue its work without
+// allocating, as the contract asks. T has a default, which stands in the free places. One thread
+// may use it at a time.
 template <typename T>
 class Ring {
  public:
@@ -20,7 +21,7 @@ class Ring {
       std::rotate(places_.begin(), places_.begin() + static_cast<std::ptrdiff_t>(head_),
                   places_.end());
       head_ = 0;
-      places_.resize(std::max<size_t>(kFirstPlaces, 2 * places_.size()));
+      places_.resize(2 * places_.size());
     }
     places_[(head_ + count_++) % places_.size()] = std::move(value);
   }
@@ -35,7 +36,7 @@ class Ring {
  private:
   static constexpr size_t kFirstPlaces = 1024;  // more than a step of most models queues
 
-  std::vector<T> places_;
+  std::vector<T> places_ = std::vector<T>(kFirstPlaces);
   size_t head_ = 0, count_ = 0;
 };
 

@@ -6,8 +6,8 @@
 
 namespace rt::sdk {
 
-// What both have: param, grad, lr [1], scale [1] -> param, and state tensors from input 4 and
-// output 1 on. The last output may be the new parameter in 16 bits.
+// Both read param, grad, lr [1], scale [1] and write param; they have state tensors from input 4
+// and output 1 on. The last output may be `narrow`, the new parameter in 16 bits.
 struct Update {
   int64_t count;       // of elements
   uint32_t states;     // tensors of state
@@ -16,8 +16,8 @@ struct Update {
 };
 
 // Checks the operands of an update with `states` tensors of state, which have these names, and
-// `more` inputs behind them. The parameters have the type `dtype`; the narrow output may have any.
-// Throws the errors of rt/sdk/expect.h, as the functions below do.
+// `more` inputs behind them. The parameters have the type `dtype`, and `narrow` that or one of 16
+// bits. Throws the errors of rt/sdk/expect.h, as the functions below do.
 inline Update read_update(const Operation& op, rt_dtype dtype, uint32_t states,
                           const char* const* names, uint32_t more = 0) {
   const Dims dims = dims_of(op.input(0));
@@ -30,6 +30,10 @@ inline Update read_update(const Operation& op, rt_dtype dtype, uint32_t states,
   for (uint32_t i = 0; i < states; ++i) {
     expect_input(op, 4 + i, names[i], dtype, dims);
     expect_output(op, 1 + i, names[i], dtype, dims);
+  }
+  if (narrow) {
+    const rt_dtype own = op.output(1 + states).dtype;
+    expect_output(op, 1 + states, "narrow", is_sixteen_bit(own) ? own : dtype, dims);
   }
   return {product(dims), states, narrow, op.number(RT_ATTR_WEIGHT_DECAY, 0.0)};
 }
