@@ -39,6 +39,6 @@ const rt::sdk::DevicePlugin kPlugin = {.name = "simulated",
 
 rt_status rt_plugin_entry(const rt_host* host, rt_negotiation* negotiation,
                           const rt_plugin** plugin, rt_error* error) {
-  using namespace backends::simulated;
-  return rt::sdk::make_device_plugin<Simulator>(kPlugin, host, negotiation, plugin, error);
+  return rt::sdk::make_device_plugin<backends::simulated::Simulator>(
+      backends::simulated::kPlugin, host, negotiation, plugin, error);
 }

@@ -162,7 +162,7 @@ bool survives(Context& context, const std::string& format, const std::string& pa
 
 std::string survives_other_files(Context& context) {
   const Folder folder;
-  std::ofstream(folder.path() / "empty");
+  std::ofstream(folder.path() / "empty") << "";
   std::string noise;
   for (uint32_t i = 0, x = 1; i < 5000; ++i, x = x * 1664525 + 1013904223)
     noise += static_cast<char>(x >> 24);

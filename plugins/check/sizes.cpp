@@ -93,7 +93,7 @@ host::Operation scale_operation(const host::Device& device) {
 // group `kernels` reports that.
 host::Operation accepted_scale(Context& context) {
   context.kernel_api();
-  const host::Operation operation = scale_operation(*context.device());
+  host::Operation operation = scale_operation(*context.device());
   const host::Support support = context.device()->query(operation);
   if (support.level == RT_SUPPORT_REFUSED)
     throw Skip("the device refuses `scale`, with which this is tried: " + support.reason);

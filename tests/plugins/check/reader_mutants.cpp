@@ -26,15 +26,15 @@ namespace {
 rt_reader_api good;
 char* lost = nullptr;
 rt_reader_format format;
-const rt_reader_format* const formats[] = {&format};
-const rt_reader_format* const twice[] = {&format, &format};
+const rt_reader_format* const kFormats[] = {&format};
+const rt_reader_format* const kTwice[] = {&format, &format};
 std::string mutant;
 
 bool is(std::string_view name) { return mutant == name; }
 
 const rt_reader_format* const* list_formats(void*, uint32_t* count) {
   *count = is("lists_a_format_twice") ? 2 : 1;
-  return is("lists_a_format_twice") ? twice : formats;
+  return is("lists_a_format_twice") ? kTwice : kFormats;
 }
 
 rt_status open(void* self, const char* name, const rt_dataset_request* request, rt_dataset** data,
