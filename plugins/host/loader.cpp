@@ -33,7 +33,11 @@ std::string plugin_text(const std::filesystem::path& path) {
 
 std::string loader_words() {
   const char* words = ::dlerror();
-  return words != nullptr ? printable(words) : "the loader gave no reason";
+  std::string text = words != nullptr ? printable(words) : "the loader gave no reason";
+  // The loader does not say that this is want of memory.
+  if (text.ends_with("failed to map segment from shared object"))
+    text += "; the process gets no more memory (ulimit -v shows its limit)";
+  return text;
 }
 
 // Opens the file that is at the path now and refuses it unless it is the file that was checked.
