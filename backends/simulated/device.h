@@ -16,7 +16,7 @@ namespace backends::simulated {
 
 class Device;
 
-// What the devices of an instance share. All methods may be called from any thread.
+// The devices of an instance share a simulator. All methods may be called from any thread.
 class Simulator {
  public:
   // Throws if the environment asks for an impossible number of devices.

@@ -12,6 +12,7 @@
 
 #include "plugins/check/check.h"
 #include "plugins/check/ranks.h"
+#include "plugins/check/temporary_folder.h"
 #include "plugins/conformance/file_store.h"
 #include "plugins/host/child.h"
 #include "plugins/host/communicator.h"
@@ -22,26 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
-
-// An empty folder that goes with the object.
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "runtime-check-XXXXXX").string();
-    require(::mkdtemp(name.data()) != nullptr, "cannot make the folder " + name);
-    path_ = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 rt_comm_properties properties_of(Context& context) {
   if (context.plugin()->communicator_api() == nullptr)
@@ -98,7 +79,7 @@ void allow_everything_in_mpi() {
 
 // Starts the ranks, each or all of them by one command, and returns what the last rank has found.
 std::string run_processes(const Setup& setup, int32_t size, bool mpi) {
-  const Folder store;
+  const TemporaryFolder store;
   const fs::path self = fs::read_symlink("/proc/self/exe");
   std::list<host::Child> children;
   std::vector<std::string> arguments = arguments_of(setup, store.path());
@@ -135,7 +116,7 @@ std::string run_processes(const Setup& setup, int32_t size, bool mpi) {
 
 // Ranks as threads that share one instance of the plugin.
 std::string run_threads(const Setup& setup, int32_t size) {
-  const Folder store;
+  const TemporaryFolder store;
   const auto plugin = host::Plugin::load(setup.library, conformance::file_store(store.path()));
   std::vector<std::string> texts(static_cast<size_t>(size));
   std::vector<std::thread> threads;

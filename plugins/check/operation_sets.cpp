@@ -58,7 +58,7 @@ std::string have_good_defaults(Context& context) {
   return "";
 }
 
-// What `shape` answers, as a text: the dims, or the code of its error.
+// Returns the answer of `shape` as a text: the dims, or the code of its error.
 std::string answer(const rt_operation_spec& spec, void* self, const std::string& name,
                    const host::Operation& inputs, uint32_t size = sizeof(rt_op_desc)) {
   host::Operation operation = inputs;

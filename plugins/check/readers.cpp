@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "plugins/check/probing.h"
+#include "plugins/check/temporary_folder.h"
 #include "plugins/host/reader.h"
 
 namespace plugins::check {
@@ -93,26 +94,6 @@ std::vector<int64_t> first_indices(const host::ReaderDataset& data) {
   return indices;
 }
 
-// A folder that is gone when the check has ended.
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "runtime-check-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw Fault("no temporary folder " + name);
-    path_ = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 std::string describes_its_formats(Context& context) {
   const auto formats = formats_of(context);
   require(!formats.empty(), "the plugin offers rt.reader and has no format");
@@ -125,7 +106,7 @@ std::string describes_its_formats(Context& context) {
 }
 
 std::string names_a_file_that_is_absent(Context& context) {
-  const Folder folder;
+  const TemporaryFolder folder;
   for (const host::ReaderFormat& format : formats_of(context)) {
     const std::string path = folder.path() / "no-such-file";
     try {
@@ -161,7 +142,7 @@ bool survives(Context& context, const std::string& format, const std::string& pa
 }
 
 std::string survives_other_files(Context& context) {
-  const Folder folder;
+  const TemporaryFolder folder;
   std::ofstream(folder.path() / "empty") << "";
   std::string noise;
   for (uint32_t i = 0, x = 1; i < 5000; ++i, x = x * 1664525 + 1013904223)
@@ -180,7 +161,7 @@ std::string survives_other_files(Context& context) {
 std::string survives_its_end_cut_off(Context& context) {
   const fs::path sample = sample_of(context).path;
   if (!fs::is_regular_file(sample)) throw Skip("the sample is no file");
-  const Folder folder;
+  const TemporaryFolder folder;
   std::ifstream stream(sample, std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(stream)), {});
   int refused = 0;

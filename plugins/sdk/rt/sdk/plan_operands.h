@@ -40,9 +40,9 @@ class PlanOperands : public PlanBase {
     workspace_bytes_ += (part.bytes + 255) / 256 * 256;
     return part;
   }
-  // What this plan saves for its backward plan, and what that reads. `forward` is
-  // rt_op_desc.forward, null in a query; Error (RT_ERROR_INVALID_ARGUMENT) if it saves another
-  // number of bytes.
+  // saves() returns what this plan saves for its backward plan, and saved_by() what that one reads.
+  // `forward` is rt_op_desc.forward, null in a query. saved_by() throws Error
+  // (RT_ERROR_INVALID_ARGUMENT) if the forward plan saves another number of bytes.
   Operand saves(int64_t bytes) {
     saved_bytes_ = static_cast<uint64_t>(bytes);
     return {Operand::kSaved, 0, 0, saved_bytes_};

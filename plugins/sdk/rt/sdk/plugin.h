@@ -38,8 +38,8 @@ inline void negotiate(rt_negotiation* negotiation, const char* plugin) {
       RT_SCOPE_PROCESS);
 }
 
-// What a plugin for devices says of itself: the texts of rt_plugin, its two tables, and what it has
-// besides.
+// A plugin for devices describes itself with the texts of rt_plugin, its two tables, and what it
+// has besides.
 struct DevicePlugin {
   const char* name;
   const char* vendor;
