@@ -322,21 +322,16 @@ TEST_F(ValidatedLaunch, APlanThatIsNotAsDeterministicAsWasAsked) {
   tables.kernel->info = [](const rt_plan* plan, rt_plan_info* info, rt_error* error) -> rt_status {
     return without_determinism(plain, plan, info, error);
   };
-  const validate::ValidatedPlugin plugin(validation_, "faulty", good->self(), tables);
-  rt_error error = {};
-  error.size = sizeof(error);
-  rt_device_options options{};
-  options.size = sizeof(options);
-  rt_device* device = nullptr;
-  ASSERT_EQ(plugin.tables().device->open(plugin.self(), 0, &options, &device, &error), RT_OK);
+  FaultyDevice faulty(validation_, *good, tables);
   Operation operation = scale();
   operation.flags = RT_OP_DETERMINISTIC;
   const OperationView view(operation);
   rt_plan* plan = nullptr;
   expect_finding(kPluginAtFault, "a deterministic plan was asked for", [&] {
-    EXPECT_NE(plugin.tables().kernel->create(device, view.get(), &plan, &error), RT_OK);
+    EXPECT_NE(
+        faulty.plugin.tables().kernel->create(faulty.device, view.get(), &plan, &faulty.error),
+        RT_OK);
   });
-  plugin.tables().device->close(device);
 }
 
 TEST_F(ValidatedLaunch, APlanThatCannotBeRecorded) {
@@ -352,29 +347,23 @@ TEST_F(ValidatedLaunch, APlanThatCannotBeRecorded) {
     info->flags &= ~static_cast<uint32_t>(RT_PLAN_CAPTURABLE);
     return status;
   };
-  const validate::ValidatedPlugin plugin(validation_, "faulty", good->self(), tables);
-  const rt_device_api& api = *plugin.tables().device;
-  rt_error error = {};
-  error.size = sizeof(error);
-  rt_device_options options{};
-  options.size = sizeof(options);
-  rt_device* device = nullptr;
+  FaultyDevice faulty(validation_, *good, tables);
   rt_stream* stream = nullptr;
   rt_plan* plan = nullptr;
   const Operation operation = scale();
   const OperationView view(operation);
-  ASSERT_EQ(api.open(plugin.self(), 0, &options, &device, &error), RT_OK) << error.message;
-  ASSERT_EQ(api.stream_create(device, &stream, &error), RT_OK);
-  ASSERT_EQ(plugin.tables().kernel->create(device, view.get(), &plan, &error), RT_OK);
-  ASSERT_EQ(plugin.tables().capture->begin(stream, &error), RT_OK);
+  ASSERT_EQ(faulty.api.stream_create(faulty.device, &stream, &faulty.error), RT_OK);
+  ASSERT_EQ(faulty.plugin.tables().kernel->create(faulty.device, view.get(), &plan, &faulty.error),
+            RT_OK);
+  ASSERT_EQ(faulty.plugin.tables().capture->begin(stream, &faulty.error), RT_OK);
   rt_launch launch{};
   launch.size = sizeof(launch);
-  expect_finding(kRuntimeAtFault, "the plan is not RT_PLAN_CAPTURABLE",
-                 [&] { plugin.tables().kernel->launch(plan, stream, &launch, &error); });
-  plugin.tables().capture->end(stream, nullptr, &error);
-  plugin.tables().kernel->destroy(plan);
-  api.stream_destroy(stream);
-  api.close(device);
+  expect_finding(kRuntimeAtFault, "the plan is not RT_PLAN_CAPTURABLE", [&] {
+    faulty.plugin.tables().kernel->launch(plan, stream, &launch, &faulty.error);
+  });
+  faulty.plugin.tables().capture->end(stream, nullptr, &faulty.error);
+  faulty.plugin.tables().kernel->destroy(plan);
+  faulty.api.stream_destroy(stream);
 }
 
 TEST_F(ValidatedLaunch, AForwardPlanThatIsDestroyedFirst) {
@@ -430,21 +419,14 @@ TEST_F(ValidatedLaunch, MemoryThatIsGivenOutTwice) {
     *address = first;
     return status;
   };
-  const validate::ValidatedPlugin plugin(validation_, "faulty", good->self(), tables);
-  const rt_device_api& api = *plugin.tables().device;
-  rt_error error = {};
-  error.size = sizeof(error);
-  rt_device_options options{};
-  options.size = sizeof(options);
-  rt_device* device = nullptr;
+  FaultyDevice faulty(validation_, *good, tables);
   void *a = nullptr, *b = nullptr;
-  ASSERT_EQ(api.open(plugin.self(), 0, &options, &device, &error), RT_OK) << error.message;
-  ASSERT_EQ(api.allocate(device, kBytes, RT_MEMORY_DEVICE, &a, &error), RT_OK);
+  ASSERT_EQ(faulty.api.allocate(faulty.device, kBytes, RT_MEMORY_DEVICE, &a, &faulty.error), RT_OK);
   expect_finding(kPluginAtFault, "overlap memory that is still allocated", [&] {
-    EXPECT_EQ(api.allocate(device, kBytes, RT_MEMORY_DEVICE, &b, &error), RT_ERROR_INTERNAL);
+    EXPECT_EQ(faulty.api.allocate(faulty.device, kBytes, RT_MEMORY_DEVICE, &b, &faulty.error),
+              RT_ERROR_INTERNAL);
   });
-  api.free(device, a, RT_MEMORY_DEVICE);
-  api.close(device);
+  faulty.api.free(faulty.device, a, RT_MEMORY_DEVICE);
 }
 
 }  // namespace

@@ -8,12 +8,6 @@ namespace {
 
 using ValidatedMemory = ValidatedTest;
 
-rt_error new_error() {
-  rt_error error = {};
-  error.size = sizeof(error);
-  return error;
-}
-
 // Calls the table, as code without the handles of this room would.
 void* allocate(Device& device, uint64_t bytes, int32_t kind = RT_MEMORY_DEVICE) {
   void* address = nullptr;

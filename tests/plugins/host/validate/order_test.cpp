@@ -207,30 +207,22 @@ TEST_F(ValidatedOrder, ADeviceThatMeasuresTooMuchTime) {
     *time = 3'600'000'000'000;
     return RT_OK;
   };
-  const validate::ValidatedPlugin plugin(validation_, "faulty", good->self(), tables);
-  const rt_device_api& api = *plugin.tables().device;
-  rt_error error = {};
-  error.size = sizeof(error);
-  rt_device_options options{};
-  options.size = sizeof(options);
-  rt_device* device = nullptr;
+  FaultyDevice faulty(validation_, *good, tables);
   rt_stream* stream = nullptr;
   rt_event *begin = nullptr, *end = nullptr;
-  ASSERT_EQ(api.open(plugin.self(), 0, &options, &device, &error), RT_OK) << error.message;
-  ASSERT_EQ(api.stream_create(device, &stream, &error), RT_OK);
+  ASSERT_EQ(faulty.api.stream_create(faulty.device, &stream, &faulty.error), RT_OK);
   for (rt_event** event : {&begin, &end}) {
-    ASSERT_EQ(api.event_create(device, event, &error), RT_OK);
-    ASSERT_EQ(api.event_record(*event, stream, &error), RT_OK);
-    ASSERT_EQ(api.event_synchronize(*event, &error), RT_OK);
+    ASSERT_EQ(faulty.api.event_create(faulty.device, event, &faulty.error), RT_OK);
+    ASSERT_EQ(faulty.api.event_record(*event, stream, &faulty.error), RT_OK);
+    ASSERT_EQ(faulty.api.event_synchronize(*event, &faulty.error), RT_OK);
   }
   int64_t time = 0;
   expect_finding(kPluginAtFault, "answers 3600000000000 ns, but at most", [&] {
-    EXPECT_EQ(api.event_elapsed(begin, end, &time, &error), RT_ERROR_INTERNAL);
+    EXPECT_EQ(faulty.api.event_elapsed(begin, end, &time, &faulty.error), RT_ERROR_INTERNAL);
   });
-  api.event_destroy(begin);
-  api.event_destroy(end);
-  api.stream_destroy(stream);
-  api.close(device);
+  faulty.api.event_destroy(begin);
+  faulty.api.event_destroy(end);
+  faulty.api.stream_destroy(stream);
 }
 
 TEST_F(ValidatedCapture, ASecondBegin) {

@@ -9,6 +9,7 @@
 
 #include "plugins/host/device.h"
 #include "plugins/host/validate/findings.h"
+#include "plugins/host/validate/validation.h"
 #include "rt/operations.h"
 #include "tests/plugins/host/support.h"
 
@@ -59,6 +60,32 @@ class ValidatedTest : public ::testing::Test {
 
   std::shared_ptr<validate::Validation> validation_ =
       std::make_shared<validate::Validation>([](const std::string&) {});
+};
+
+inline rt_error new_error() {
+  rt_error error = {};
+  error.size = sizeof(error);
+  return error;
+}
+
+// A device whose tables a test has changed, opened as code without the handles of the host would.
+struct FaultyDevice {
+  // `good` is the plugin whose tables they were.
+  FaultyDevice(std::shared_ptr<validate::Validation> validation, const Plugin& good,
+               const Tables& tables)
+      : plugin(std::move(validation), "faulty", good.self(), tables) {
+    rt_device_options options{};
+    options.size = sizeof(options);
+    EXPECT_EQ(api.open(plugin.self(), 0, &options, &device, &error), RT_OK) << error.message;
+  }
+  ~FaultyDevice() { api.close(device); }
+  FaultyDevice(const FaultyDevice&) = delete;
+  FaultyDevice& operator=(const FaultyDevice&) = delete;
+
+  const validate::ValidatedPlugin plugin;
+  const rt_device_api& api = *plugin.tables().device;
+  rt_error error = new_error();
+  rt_device* device = nullptr;
 };
 
 // y = 2 x
