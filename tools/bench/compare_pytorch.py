@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """Compares the training speed of runtime and PyTorch, in rounds in which all contenders take turns.
 
-Every measurement is a process of its own. The speed of PyTorch's linear layers is that of its BLAS: name the folder of
-each libblas.so.3 to try with --blas (Debian's python3-torch alone installs the slow reference BLAS). The script also
-measures the time from process start to the first LeNet step on Fashion-MNIST, and the largest resident set of that
-process.
+PyTorch is tried eagerly and with torch.compile, for convolutions in both memory layouts; the best of them counts. Every
+measurement is a process of its own. Each round also measures the machine: the best rate of matrix products that PyTorch
+and oneDNN reach. At the end the script measures the time from process start to the first step.
 """
 
 import argparse
@@ -17,82 +16,105 @@ import tempfile
 
 import measure
 
-STEPS = {"lenet": 100, "mlp": 100, "resnet18": 5, "gpt": 5}
+STEPS = {"lenet": 100, "mlp": 100, "resnet18": 8, "gpt": 8}
 WARM_UP = {"lenet": 5, "mlp": 5, "resnet18": 2, "gpt": 2}
-LAYOUTS = {"lenet": ("nchw", "nhwc"), "mlp": ("nchw",), "resnet18": ("nchw", "nhwc"),
-           "gpt": ("nchw",)}
-STEP_PROGRAM = os.path.join("tools", "bench", "pytorch_step.py")
+CONVOLUTIONS = ("lenet", "resnet18")
+BF16 = ["--set", "training.mixed_precision=bf16"]
 
 
-def pytorch_command(arguments, model, layout):
-    return [arguments.python, STEP_PROGRAM, model, "--layout", layout, "--threads", str(arguments.threads),
-            "--steps", str(STEPS[model]), "--warm-up", str(WARM_UP[model])]
+def program(arguments, name):
+    return os.path.join(os.path.abspath(arguments.bin), name)
 
 
-def blas_variants(arguments):
-    """Maps the name of each BLAS that PyTorch is run with to its environment."""
-    if not arguments.blas:
-        return {"default BLAS": {}}
-    return {os.path.basename(os.path.abspath(f)): {"LD_LIBRARY_PATH": os.path.abspath(f)} for f in arguments.blas}
+def pytorch_command(arguments, script, *rest):
+    path = os.path.join("tools", "bench", script)
+    return [arguments.python, path, *rest, "--threads", str(arguments.threads)]
 
 
 def contenders(arguments, model):
-    """Maps the name of each contender to (command, environment)."""
-    bench = measure.bench_command(arguments, model, STEPS[model])
-    result = {"runtime": (bench, {}), "runtime, tune=full": (bench + ["--set", "device.tune=full"], {})}
-    for layout in LAYOUTS[model]:
-        for blas, environment in blas_variants(arguments).items():
-            result[f"PyTorch {layout.upper()}, {blas}"] = (pytorch_command(arguments, model, layout), environment)
+    """Maps the name of each contender to its command."""
+    bench = measure.bench_command(arguments, model, STEPS[model]) + (BF16 if arguments.bf16 else [])
+    step = ["--steps", str(STEPS[model]), "--warm-up", str(WARM_UP[model])] + (["--bf16"] if arguments.bf16 else [])
+    result = {"runtime": bench, "runtime, tune=full": bench + ["--set", "device.tune=full"]}
+    for layout in ("nchw", "nhwc") if model in CONVOLUTIONS else ("nchw",):
+        suffix = f" {layout.upper()}" if model in CONVOLUTIONS else ""
+        for form, flags in (("eager", []), ("compile", ["--compile"])):
+            result[f"PyTorch {form}{suffix}"] = pytorch_command(arguments, "pytorch_step.py", model, "--layout", layout,
+                                                                *step, *flags)
     return result
+
+
+def sgemm_commands(arguments):
+    return {"PyTorch": pytorch_command(arguments, "pytorch_sgemm.py"),
+            "oneDNN": [program(arguments, "onednn_sgemm"), "--threads", str(arguments.threads)]}
+
+
+def measure_sgemm(arguments, rates):
+    """Adds the rates of one round to `rates`, which maps a name to its GFLOP/s in each round."""
+    for name, command in sgemm_commands(arguments).items():
+        figures = measure.run(command).json()
+        for key in ("sgemm", "matmul"):
+            if f"{key}_gflops" in figures:
+                rates.setdefault(f"{figures['library']}, {key}", []).append(figures[f"{key}_gflops"])
 
 
 def compare_speed(arguments):
     all_contenders = {model: contenders(arguments, model) for model in arguments.models}
     series = {m: {name: measure.Series() for name in c} for m, c in all_contenders.items()}
-    for commands in all_contenders.values():  # fills the tuning cache
-        for command, _ in commands.values():
-            if "bench" in command:
+    for commands in all_contenders.values():  # fills the tuning cache, and the one of torch.compile
+        for name, command in commands.items():
+            if "eager" not in name:
                 measure.run(command)
+    rates = {}
     for _ in range(arguments.rounds):
+        measure_sgemm(arguments, rates)
         for model, commands in all_contenders.items():
-            for name, (command, environment) in commands.items():
-                series[model][name].add(measure.run(command, environment))
-    return series
+            for name, command in commands.items():
+                series[model][name].add(measure.run(command))
+    return series, {name: statistics.median(r) for name, r in rates.items()}
+
+
+def best_of_pytorch(by_name):
+    return max((n for n in by_name if n.startswith("PyTorch")), key=lambda n: by_name[n].median())
 
 
 def ratio(by_name):
-    best = max(s.median() for name, s in by_name.items() if name.startswith("PyTorch"))
-    return by_name["runtime"].median() / best
+    return by_name["runtime"].median() / by_name[best_of_pytorch(by_name)].median()
 
 
-def print_speed(series):
-    print(f"{'model':<10} {'contender':<32} {'samples/s':>10} {'runtime is':>11} {'load by others':>15}")
+def print_speed(series, rates):
+    for name, rate in rates.items():
+        print(f"{name:<32} {rate:10.1f} GFLOP/s")
+    print(f"{'model':<10} {'contender':<24} {'samples/s':>10} {'runtime is':>11} {'peak MiB':>9} {'load by others':>15}")
     for model, by_name in series.items():
         for name, s in by_name.items():
             times = by_name["runtime"].median() / s.median()
-            print(f"{model:<10} {name:<32} {s.median():10.1f} {times:10.2f}x {s.to_json()['foreign_load']:15.0%}")
-        print(f"{model:<10} {'runtime / the best of PyTorch':<32} {ratio(by_name):22.2f}x")
+            figures = s.to_json()
+            print(f"{model:<10} {name:<24} {s.median():10.1f} {times:10.2f}x {figures['peak_resident_mib']:9.0f} "
+                  f"{figures['foreign_load']:15.0%}")
+        print(f"{model:<10} {'runtime / ' + best_of_pytorch(by_name):<35} {ratio(by_name):10.2f}x")
 
 
 def first_step_commands(arguments, folder):
-    train = [os.path.join(os.path.abspath(arguments.bin), "runtime"), "train", "configs/fashion_mnist_lenet.toml",
+    train = [program(arguments, "runtime"), "train", "configs/fashion_mnist_lenet.toml",
              "--max-steps", "1", "--set", "validation.every_epochs=0", "--set", f"device.threads={arguments.threads}",
              "--set", f"job.dump_folder={folder}/run"]
-    pytorch = [arguments.python, STEP_PROGRAM, "lenet", "--steps", "1", "--warm-up", "0", "--threads",
-               str(arguments.threads), "--fashion-mnist", arguments.fashion_mnist]
-    return {"runtime, tuning cache warm": (train, {}), "runtime, tune=off": (train + ["--set", "device.tune=off"], {}),
-            **{f"PyTorch, {blas}": (pytorch, env) for blas, env in blas_variants(arguments).items()}}
+    pytorch = pytorch_command(arguments, "pytorch_step.py", "lenet", "--steps", "1", "--warm-up", "0",
+                              "--fashion-mnist", arguments.fashion_mnist)
+    return {"runtime, tuning cache warm": train, "runtime, tune=off": train + ["--set", "device.tune=off"],
+            "PyTorch eager": pytorch, "PyTorch compile": pytorch + ["--compile"]}
 
 
 def compare_first_step(arguments):
     figures = {}
     with tempfile.TemporaryDirectory() as folder:
         commands = first_step_commands(arguments, folder)
-        measure.run(*commands["runtime, tuning cache warm"])
+        for name in ("runtime, tuning cache warm", "PyTorch compile"):
+            measure.run(commands[name])
         for _ in range(arguments.rounds):
             for name, command in commands.items():
                 shutil.rmtree(f"{folder}/run", ignore_errors=True)  # a run does not replace another one
-                result = measure.run(*command)
+                result = measure.run(command)
                 seconds = next(t for t, line in zip(result.times, result.lines) if '"loss"' in line)
                 figures.setdefault(name, []).append((seconds, result.peak_mib))
     return {name: {"seconds_to_first_step": statistics.median(s for s, _ in runs),
@@ -104,21 +126,23 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     measure.add_common_arguments(parser, list(STEPS))
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--python", default="/usr/bin/python3", help="the Python that has torch")
-    parser.add_argument("--blas", nargs="+", metavar="FOLDER", help="folders with a libblas.so.3 for PyTorch")
+    parser.add_argument("--python", default="python3", help="the Python that has torch, 2.4 or newer")
+    parser.add_argument("--bf16", action="store_true", help="mixed precision on both sides")
     parser.add_argument("--fashion-mnist", default="/usr/share/datasets/fashion-mnist", metavar="FOLDER")
     parser.add_argument("--only", choices=("speed", "first-step"))
     arguments = parser.parse_args()
 
-    probe = subprocess.run([arguments.python, "-c", "import torch"], capture_output=True, check=False)
+    probe = subprocess.run([arguments.python, "-c", "import torch; print(torch.__version__)"], capture_output=True,
+                           check=False, text=True)
     if probe.returncode != 0:
-        sys.exit(f"skipped: {arguments.python} cannot import torch; install it (Debian: python3-torch) or name "
-                 "another with --python")
-    figures = {"threads": arguments.threads, "rounds": arguments.rounds}
+        sys.exit(f"{arguments.python} cannot import torch. Install it into a virtual environment (python3 -m venv torch && "
+                 "torch/bin/pip install torch) and name its Python: --python torch/bin/python")
+    figures = {"threads": arguments.threads, "rounds": arguments.rounds, "pytorch": probe.stdout.strip()}
     if arguments.only != "first-step":
-        series = compare_speed(arguments)
-        print_speed(series)
-        figures["speed"] = {m: {"ratio": ratio(c), **{n: s.to_json() for n, s in c.items()}}
+        series, rates = compare_speed(arguments)
+        print_speed(series, rates)
+        figures["sgemm_gflops"] = rates
+        figures["speed"] = {m: {"ratio": ratio(c), "best": best_of_pytorch(c), **{n: s.to_json() for n, s in c.items()}}
                             for m, c in series.items()}
     if arguments.only != "speed":
         figures["first_step"] = compare_first_step(arguments)

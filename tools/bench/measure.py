@@ -62,18 +62,19 @@ class Series:
     """Samples per second of one contender over the rounds."""
 
     def __init__(self):
-        self.rates, self.loads = [], []
+        self.rates, self.loads, self.peaks = [], [], []
 
     def add(self, result):
         self.rates.append(result.json()["samples_per_second"])
         self.loads.append(result.foreign_load)
+        self.peaks.append(result.peak_mib)
 
     def median(self):
         return statistics.median(self.rates)
 
     def to_json(self):
         return {"samples_per_second": self.median(), "rounds": self.rates,
-                "foreign_load": statistics.median(self.loads)}
+                "foreign_load": statistics.median(self.loads), "peak_resident_mib": statistics.median(self.peaks)}
 
 
 def add_common_arguments(parser, models):
