@@ -1,4 +1,6 @@
 // The table rt.device: one device, inline streams, host memory.
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -75,17 +77,19 @@ void read_option(const rt_option& option, EngineOptions& options) {
     options.isa = read_isa(value);
     return;
   }
-  if (key != "winograd") {
+  const bool is_winograd = key == "winograd";
+  if (!is_winograd && key != "bf16x3") {
     throw Error(RT_ERROR_INVALID_ARGUMENT,
-                "option '" + std::string(key) + "' is unknown to cpu; known: winograd, isa",
+                "option '" + std::string(key) + "' is unknown to cpu; known: winograd, bf16x3, isa",
                 RT_SCOPE_DEVICE);
   }
   if (value != "true" && value != "false") {
-    throw Error(RT_ERROR_INVALID_ARGUMENT,
-                "option 'winograd' is '" + std::string(value) + "'; expected true or false",
-                RT_SCOPE_DEVICE);
+    throw Error(
+        RT_ERROR_INVALID_ARGUMENT,
+        "option '" + std::string(key) + "' is '" + std::string(value) + "'; expected true or false",
+        RT_SCOPE_DEVICE);
   }
-  options.winograd = value == "true";
+  (is_winograd ? options.winograd : options.bf16x3) = value == "true";
 }
 
 rt_status device_open(void*, int32_t index, const rt_device_options* given, rt_device** device,
@@ -112,6 +116,24 @@ rt_status device_open(void*, int32_t index, const rt_device_options* given, rt_d
 
 void device_close(rt_device* device) { delete device; }
 
+// `bytes` is a multiple of kAlignment. Large blocks are laid out for large pages, if the system has
+// them on request: a product walks through rows that are pages apart, and would else wait for the
+// translation of addresses.
+void* allocate_block(uint64_t bytes) {
+#ifdef MADV_HUGEPAGE
+  constexpr uint64_t kLargePage = 2 << 20;
+  if (bytes >= 2 * kLargePage) {
+    const uint64_t whole = (bytes + kLargePage - 1) / kLargePage * kLargePage;
+    void* block = whole < bytes ? nullptr : std::aligned_alloc(kLargePage, whole);
+    if (block != nullptr) {
+      madvise(block, whole, MADV_HUGEPAGE);  // a failure means only that the pages stay small
+      return block;
+    }
+  }
+#endif
+  return std::aligned_alloc(kAlignment, bytes);
+}
+
 rt_status allocate(rt_device* device, uint64_t bytes, int32_t kind, void** address,
                    rt_error* error) {
   return guard(error, [&] {
@@ -124,7 +146,7 @@ rt_status allocate(rt_device* device, uint64_t bytes, int32_t kind, void** addre
     if (bytes == 0)
       throw Error(RT_ERROR_INVALID_ARGUMENT, "an allocation of 0 bytes; expected at least 1");
     const uint64_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment + kHeader;
-    void* block = rounded < bytes ? nullptr : std::aligned_alloc(kAlignment, rounded);
+    void* block = rounded < bytes ? nullptr : allocate_block(rounded);
     if (block == nullptr) {
       throw Error(RT_ERROR_OUT_OF_MEMORY,
                   format("cpu:0: %lu bytes asked for, %lu available", bytes,

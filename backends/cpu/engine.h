@@ -19,8 +19,10 @@ class Layouts;
 
 // The options of device_open, after they were checked.
 struct EngineOptions {
-  int threads = 1;         // always at least 1
-  bool winograd = true;    // offer Winograd convolutions, which are faster and less exact
+  int threads = 1;       // always at least 1
+  bool winograd = true;  // offer Winograd convolutions, which are faster and less exact
+  bool bf16x3 =
+      true;  // offer float32 products as sums of bfloat16 ones, where a matrix unit does them
   std::optional<Isa> isa;  // widest instruction set for our kernels and oneDNN; empty: all that the
                            // processor has
   double gigahertz = 3.5;  // clock frequency, for cost estimates only
@@ -49,6 +51,8 @@ class Engine {
   int threads() const { return options_.threads; }
   // May Winograd convolutions be offered?
   bool winograd() const { return options_.winograd; }
+  // May float32 products be made of bfloat16 ones?
+  bool bf16x3() const { return options_.bf16x3; }
   // The instruction set of our own kernels.
   Isa isa() const { return isa_; }
   // The kernels compiled for isa(); the table lives as long as the process.

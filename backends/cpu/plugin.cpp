@@ -16,14 +16,15 @@ namespace {
 
 // Increase this when a kernel or layout of ours changes, so that tuning results of older builds are
 // ignored.
-constexpr const char* kKernelRevision = "3";
+constexpr const char* kKernelRevision = "4";
 
 struct Instance {
   std::string version;
   std::string build_id;
   rt_option_spec winograd{};
+  rt_option_spec bf16x3{};
   rt_option_spec isa{};
-  const rt_option_spec* specs[2] = {};
+  const rt_option_spec* specs[3] = {};
   rt_plugin plugin{};
 };
 
@@ -56,11 +57,16 @@ std::unique_ptr<Instance> make_instance() {
   instance->build_id = std::string("cpu-") + kKernelRevision + "-onednn-" + build_of(*onednn);
   instance->winograd = {sizeof(rt_option_spec), RT_OPTION_BOOLEAN, "winograd", "true",
                         "offer Winograd convolutions: faster, less exact"};
+  instance->bf16x3 = {
+      sizeof(rt_option_spec), RT_OPTION_BOOLEAN, "bf16x3", "true",
+      "where the processor has a matrix unit (AMX), offer float32 products as sums of products of "
+      "bfloat16 parts: faster, as exact"};
   instance->isa = {sizeof(rt_option_spec), RT_OPTION_STRING, "isa", "native",
                    "widest instruction set of own kernels and oneDNN: native (what the processor "
                    "has), avx512, avx2 or sse41; one value in a process"};
   instance->specs[0] = &instance->winograd;
-  instance->specs[1] = &instance->isa;
+  instance->specs[1] = &instance->bf16x3;
+  instance->specs[2] = &instance->isa;
   instance->plugin = {sizeof(rt_plugin),
                       0,
                       instance.get(),

@@ -3,6 +3,7 @@
 #include "backends/cpu/batch_blocked/provider.h"
 #include "backends/cpu/native_provider.h"
 #include "backends/cpu/onednn_provider.h"
+#include "backends/cpu/products/provider.h"
 
 namespace backends::cpu {
 
@@ -10,6 +11,7 @@ void add_providers(Engine& engine) {
   engine.add(std::make_unique<OnednnProvider>(engine, engine.layouts()));
   engine.add(std::make_unique<NativeProvider>(engine, engine.layouts()));
   engine.add(std::make_unique<BatchBlockedProvider>(engine));
+  engine.add(std::make_unique<ProductProvider>(engine));
 }
 
 }  // namespace backends::cpu

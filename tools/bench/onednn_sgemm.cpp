@@ -1,5 +1,6 @@
-// How fast oneDNN multiplies matrices of float32 here: the best rate over some shapes, by dnnl_sgemm and by the
-// primitive matmul with operands in the layouts that it prefers. It prints one JSON line.
+// How fast oneDNN multiplies matrices of float32 here: the best rate over some shapes, by
+// dnnl_sgemm and by the primitive matmul with operands in the layouts that it prefers. It prints
+// one JSON line.
 //
 //   onednn_sgemm [--threads T]
 
@@ -22,7 +23,8 @@ struct Shape {
   int64_t m, n, k;
 };
 
-constexpr Shape kShapes[] = {{1024, 1024, 1024}, {2048, 2048, 2048}, {256, 1024, 1024}, {2048, 1536, 384}};
+constexpr Shape kShapes[] = {
+    {1024, 1024, 1024}, {2048, 2048, 2048}, {256, 1024, 1024}, {2048, 1536, 384}};
 constexpr int kRounds = 15;
 
 double gflops(const Shape& shape, const std::function<void()>& multiply) {
@@ -48,7 +50,8 @@ dnnl::matmul::primitive_desc describe(const Shape& s, const dnnl::engine& engine
   const auto matrix = [](int64_t rows, int64_t columns, Tag tag) {
     return dnnl::memory::desc({rows, columns}, dnnl::memory::data_type::f32, tag);
   };
-  const auto a = matrix(s.m, s.k, Tag::ab), b = matrix(s.k, s.n, Tag::any), c = matrix(s.m, s.n, Tag::ab);
+  const auto a = matrix(s.m, s.k, Tag::ab), b = matrix(s.k, s.n, Tag::any),
+             c = matrix(s.m, s.n, Tag::ab);
 #if DNNL_VERSION_MAJOR >= 3
   return {engine, a, b, c};
 #else
@@ -89,6 +92,6 @@ int main(int argc, char** argv) {
     best_matmul = std::max(best_matmul, matmul(shape));
   }
   const dnnl_version_t* version = dnnl::version();
-  std::printf("{\"library\":\"oneDNN %d.%d.%d\",\"sgemm_gflops\":%.1f,\"matmul_gflops\":%.1f}\n", version->major,
-              version->minor, version->patch, best_sgemm, best_matmul);
+  std::printf("{\"library\":\"oneDNN %d.%d.%d\",\"sgemm_gflops\":%.1f,\"matmul_gflops\":%.1f}\n",
+              version->major, version->minor, version->patch, best_sgemm, best_matmul);
 }

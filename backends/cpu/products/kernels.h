@@ -1,0 +1,54 @@
+// The inner kernels of matrix products; there is one table for each instruction set. A kernel packs
+// or multiplies one tile in one thread, and calls nothing outside its source.
+#ifndef BACKENDS_CPU_PRODUCTS_KERNELS_H_
+#define BACKENDS_CPU_PRODUCTS_KERNELS_H_
+
+#include <cstdint>
+
+namespace backends::cpu::products {
+
+// A matrix in memory: element (i, j) is data[i * row + j * column], and one of the two strides
+// is 1.
+struct Matrix {
+  const float* data;
+  int64_t row, column;
+  Matrix at(int64_t i, int64_t j) const { return {data + i * row + j * column, row, column}; }
+  Matrix transposed() const { return {data, column, row}; }
+};
+
+// c [rows][columns] = left right, or c += left right. `left` was packed with the same number of
+// rows.
+struct Tile {
+  const void *left, *right;
+  int64_t depth;
+  float* c;
+  int64_t c_row;
+  int64_t rows, columns;
+  bool add;
+};
+
+// The kernels of one instruction set. Any thread may call them, with buffers of its own, aligned to
+// 64 bytes.
+struct KernelTable {
+  const char* name;
+  int64_t rows, columns;  // of the largest tile
+  int64_t depth_step;     // packed tiles are filled up with zeros to a multiple of this depth
+  int64_t bytes;          // of one packed element
+  int64_t
+      rows_in_cache;  // how many rows of the left operand, and how much depth, are packed at a time
+  int64_t depth_in_cache;
+  // Makes the calling thread ready for `multiply`, and undoes that. May be null.
+  void (*begin)();
+  void (*end)();
+  // Packs a tile of `rows` rows (at most KernelTable::rows) or of `columns` columns (at most
+  // KernelTable::columns). May write up to 64 bytes behind the packed tile. The answer is false if
+  // a number is too large to be packed (infinite, say, or no number); the packed tile is then
+  // unusable.
+  bool (*pack_left)(const Matrix& a, int64_t rows, int64_t depth, void* packed);
+  bool (*pack_right)(const Matrix& b, int64_t depth, int64_t columns, void* packed);
+  void (*multiply)(const Tile& tile);
+};
+
+}  // namespace backends::cpu::products
+
+#endif  // BACKENDS_CPU_PRODUCTS_KERNELS_H_
