@@ -14,6 +14,14 @@ constexpr int64_t kGroupBytes = 600 * 1024;
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+// Bytes of transformed weights that may stay in the caches until they are multiplied.
+constexpr int64_t kCachedWeights = 4 << 20;
+constexpr int64_t kPackedAtOnce = 8;  // vectors of pairs of channels
+// If fewer tiles than this fit into a group, the weights are read too often.
+constexpr int64_t kFewestTiles = 2;
+// Bytes of the transformed inputs of one position, which all channel tiles read.
+constexpr int64_t kPositionBytes = 512 * 1024;
+
 // The products of `count` tiles, as pixels of a convolution with one tap.
 std::vector<PixelTile> product_tiles(int64_t count, const ConvKernel& kernel, int64_t channels) {
   std::vector<PixelTile> result;
@@ -70,7 +78,18 @@ Winograd::Winograd(const ConvShape& shape, Direction direction, int threads,
   tile_columns_ = divide_up(shape.q, winograd_->outputs);
   tiles_ = tile_columns_ * divide_up(shape.p, winograd_->outputs);
   const int64_t tile_bytes = positions() * in_channels_ * kBlock * 4;
-  const int64_t most = std::clamp<int64_t>(kGroupBytes / tile_bytes, 1, tiles_);
+  const int64_t fitting = kGroupBytes / tile_bytes;
+  if (fitting < kFewestTiles) {
+    const int64_t blocks = sample_blocks(shape.n);
+    pass_blocks_ = std::clamp<int64_t>(kPositionBytes / (tiles_ * in_channels_ * kBlock * 4), 1,
+                                       std::max<int64_t>(blocks, 1));
+    const int64_t last = (blocks + pass_blocks_ - 1) % pass_blocks_ + 1;
+    products_ = product_tiles(pass_blocks_ * tiles_, *product_, in_channels_);
+    remainder_ = product_tiles(last * tiles_, *product_, in_channels_);
+    group_tiles_ = groups_ = 1;
+    return;
+  }
+  const int64_t most = std::min(fitting, tiles_);
   groups_ = divide_up(tiles_, most);
   group_tiles_ = divide_up(tiles_, groups_);
   groups_ = divide_up(tiles_, group_tiles_);
@@ -93,9 +112,10 @@ int64_t Winograd::spectral_out_floats() const {
 }
 
 uint64_t Winograd::workspace_bytes() const {
-  return static_cast<uint64_t>(packed_floats() +
-                               threads_ * (spectral_in_floats() + spectral_out_floats())) *
-         sizeof(float);
+  const int64_t spectral = pass_blocks_ > 0
+                               ? pass_in_floats() + pass_out_floats()
+                               : threads_ * (spectral_in_floats() + spectral_out_floats());
+  return static_cast<uint64_t>(packed_floats() + spectral) * sizeof(float);
 }
 
 double Winograd::cycles() const {
@@ -121,37 +141,71 @@ double Winograd::cycles() const {
 }
 
 // Writes the transformed weights as [channel tile][position][input channel][width], with the last
-// two dimensions padded to whole vectors. begin..end counts vectors of channel pairs, in this
-// order, over all channel tiles.
+// two dimensions padded to whole vectors. A unit is kPackedAtOnce vectors of channel pairs of one
+// channel tile; the channel tile varies fastest, so that the lines of the weights are read while
+// they are in the cache, in either direction.
 void Winograd::pack(const float* weights, float* packed, int64_t begin, int64_t end) const {
-  const int64_t taps = shape_.kh * shape_.kw, width = product_->width;
-  const int64_t vectors = packed_step() / kBlock;
-  for (int64_t vector = begin; vector < end; ++vector) {
-    const int64_t first = vector % vectors * kBlock, channel = vector / vectors * width;
-    alignas(64) float lanes[5 * 5 * kBlock] = {};
-    for (int64_t i = 0; i < kBlock; ++i) {
-      const int64_t in = (first + i) / width, out = channel + (first + i) % width;
-      if (in >= in_channels_ || out >= out_channels_) continue;
-      const int64_t o = forward() ? out : in, c = forward() ? in : out;
-      const float* from = weights + o * taps * shape_.c + c;
-      for (int64_t tap = 0; tap < taps; ++tap) lanes[tap * kBlock + i] = from[tap * shape_.c];
-    }
-    winograd_->weights(lanes, packed + vector / vectors * positions() * packed_step() + first,
-                       packed_step());
+  for (int64_t unit = begin; unit < end; ++unit) {
+    const int64_t first = unit / channel_tiles_ * kPackedAtOnce;
+    const int64_t last = std::min(first + kPackedAtOnce, packed_step() / kBlock);
+    for (int64_t v = first; v < last; ++v) pack_vector(weights, packed, unit % channel_tiles_, v);
   }
 }
 
-void Winograd::transform_inputs(const Group& g) const {
+int64_t Winograd::pack_units() const {
+  return divide_up(packed_step() / kBlock, kPackedAtOnce) * channel_tiles_;
+}
+
+void Winograd::pack_vector(const float* weights, float* packed, int64_t channel_tile,
+                           int64_t vector) const {
+  const int64_t taps = shape_.kh * shape_.kw, width = product_->width;
+  const int64_t first = vector * kBlock, channel = channel_tile * width;
+  static constexpr float kNothing[1] = {};
+  const float* from[kBlock];  // the first tap of each pair of channels
+  int64_t step[kBlock];       // floats between its taps
+  int64_t in = first / width, out = first % width;
+  for (int64_t i = 0; i < kBlock; ++i) {
+    const bool exists = in < in_channels_ && channel + out < out_channels_;
+    const int64_t o = forward() ? channel + out : in, c = forward() ? in : channel + out;
+    from[i] = exists ? weights + o * taps * shape_.c + c : kNothing;
+    step[i] = exists ? shape_.c : 0;
+    if (++out == width) out = 0, ++in;
+  }
+  alignas(64) float lanes[5 * 5 * kBlock];
+  for (int64_t tap = 0; tap < taps; ++tap) {
+    for (int64_t i = 0; i < kBlock; ++i) lanes[tap * kBlock + i] = from[i][tap * step[i]];
+  }
+  const bool large = packed_floats() * static_cast<int64_t>(sizeof(float)) > kCachedWeights;
+  (large ? winograd_->weights_past_caches : winograd_->weights)(
+      lanes, packed + channel_tile * positions() * packed_step() + first, packed_step());
+}
+
+WinogradPatch Winograd::input_patch(int64_t t) const {
   WinogradPatch patch{};
-  patch.image = g.in;
   patch.height = forward() ? shape_.h : shape_.p;
   patch.width = forward() ? shape_.w : shape_.q;
   patch.pixel = in_channels_ * kBlock;
-  patch.channels = in_channels_;
-  patch.position_step = g.count() * in_channels_ * kBlock;
+  patch.row = t / tile_columns_ * winograd_->outputs - (forward() ? shape_.pad_top : 0);
+  patch.column = t % tile_columns_ * winograd_->outputs - (forward() ? shape_.pad_left : 0);
+  return patch;
+}
+
+WinogradPatch Winograd::output_patch(int64_t t) const {
+  WinogradPatch patch{};
+  patch.height = forward() ? shape_.p : shape_.h;
+  patch.width = forward() ? shape_.q : shape_.w;
+  patch.pixel = out_channels_ * kBlock;
+  patch.row = t / tile_columns_ * winograd_->outputs - (forward() ? 0 : shape_.pad_top);
+  patch.column = t % tile_columns_ * winograd_->outputs - (forward() ? 0 : shape_.pad_left);
+  return patch;
+}
+
+void Winograd::transform_inputs(const Group& g) const {
   for (int64_t t = g.begin; t < g.end; ++t) {
-    patch.row = t / tile_columns_ * winograd_->outputs - (forward() ? shape_.pad_top : 0);
-    patch.column = t % tile_columns_ * winograd_->outputs - (forward() ? shape_.pad_left : 0);
+    WinogradPatch patch = input_patch(t);
+    patch.image = g.in;
+    patch.channels = in_channels_;
+    patch.position_step = g.count() * in_channels_ * kBlock;
     patch.spectral = g.spectral_in + (t - g.begin) * in_channels_ * kBlock;
     forward() ? winograd_->input(patch) : winograd_->output_adjoint(patch);
   }
@@ -176,19 +230,14 @@ void Winograd::multiply(const Group& g, const float* packed_tile) const {
 }
 
 void Winograd::transform_outputs(const Group& g, int64_t channel, const PostOps& post) const {
-  WinogradPatch patch{};
-  patch.image = g.out + channel * kBlock;
-  patch.image_offset = g.out_offset + channel * kBlock;
-  patch.first_channel = static_cast<int32_t>(channel);
-  patch.height = forward() ? shape_.p : shape_.h;
-  patch.width = forward() ? shape_.q : shape_.w;
-  patch.pixel = out_channels_ * kBlock;
-  patch.channels = std::min<int64_t>(product_->width, out_channels_ - channel);
-  patch.position_step = g.count() * product_->width * kBlock;
-  patch.post = &post;
   for (int64_t t = g.begin; t < g.end; ++t) {
-    patch.row = t / tile_columns_ * winograd_->outputs - (forward() ? 0 : shape_.pad_top);
-    patch.column = t % tile_columns_ * winograd_->outputs - (forward() ? 0 : shape_.pad_left);
+    WinogradPatch patch = output_patch(t);
+    patch.image = g.out + channel * kBlock;
+    patch.image_offset = g.out_offset + channel * kBlock;
+    patch.first_channel = static_cast<int32_t>(channel);
+    patch.channels = std::min<int64_t>(product_->width, out_channels_ - channel);
+    patch.position_step = g.count() * product_->width * kBlock;
+    patch.post = &post;
     patch.spectral = g.spectral_out + (t - g.begin) * product_->width * kBlock;
     forward() ? winograd_->output(patch) : winograd_->input_adjoint(patch);
   }
@@ -235,16 +284,21 @@ void Winograd::run(const float* in, const float* weights, float* out, void* work
                    const PostOps& post) const {
   auto* packed = static_cast<float*>(workspace);
   const int64_t units = sample_blocks(shape_.n) * (forward() ? groups_ : 1);
-  const int64_t scratch_floats = spectral_in_floats() + spectral_out_floats();
-  const int64_t vectors = channel_tiles_ * packed_step() / kBlock;
+  const int64_t scratch_floats =
+      pass_blocks_ > 0 ? 0 : spectral_in_floats() + spectral_out_floats();
+  const int64_t pack_count = pack_units();
 #pragma omp parallel num_threads(threads_)
   {
     const int64_t part = omp_get_thread_num(), parts = omp_get_num_threads();
     float* scratch = packed + packed_floats() + part * scratch_floats;
-    pack(weights, packed, vectors * part / parts, vectors * (part + 1) / parts);
+    pack(weights, packed, pack_count * part / parts, pack_count * (part + 1) / parts);
 #pragma omp barrier
-    for (int64_t unit = units * part / parts; unit < units * (part + 1) / parts; ++unit) {
-      run_unit(in, packed, out, scratch, post, unit);
+    if (pass_blocks_ > 0) {
+      run_by_position(in, packed, out, scratch, post, part, parts);
+    } else {
+      for (int64_t unit = units * part / parts; unit < units * (part + 1) / parts; ++unit) {
+        run_unit(in, packed, out, scratch, post, unit);
+      }
     }
   }
 }

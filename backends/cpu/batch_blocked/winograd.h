@@ -34,13 +34,31 @@ class Winograd {
   int64_t packed_floats() const;
   int64_t spectral_in_floats() const;   // of a group of tiles, all input channels
   int64_t spectral_out_floats() const;  // of a group of tiles, one channel tile
+  int64_t pack_units() const;
   void pack(const float* weights, float* packed, int64_t begin, int64_t end) const;
+  void pack_vector(const float* weights, float* packed, int64_t channel_tile, int64_t vector) const;
   void transform_inputs(const Group& group) const;
   void multiply(const Group& group, const float* packed_tile) const;
   void transform_outputs(const Group& group, int64_t channel, const PostOps& post) const;
   void run_group(const Group& group, const float* packed, const PostOps& post) const;
   void run_unit(const float* in, const float* packed, float* out, float* scratch,
                 const PostOps& post, int64_t unit) const;
+  // The patch and the transform of tile `t` of a sample block, without buffers.
+  WinogradPatch input_patch(int64_t t) const;
+  WinogradPatch output_patch(int64_t t) const;
+
+  // The other order, in winograd_by_position.cpp. All threads of a team call these.
+  struct Pass;
+  void run_by_position(const float* in, const float* packed, float* out, float* spectral,
+                       const PostOps& post, int64_t part, int64_t parts) const;
+  void transform_inputs(const Pass& pass, int64_t unit) const;
+  void multiply(const Pass& pass, const float* packed, int64_t unit) const;
+  void transform_outputs(const Pass& pass, int64_t unit, const PostOps& post) const;
+  // Floats between neighbouring positions of a pass, and of whole transforms.
+  int64_t pass_in_step(int64_t tiles) const;
+  int64_t pass_out_step(int64_t tiles) const;
+  int64_t pass_in_floats() const;
+  int64_t pass_out_floats() const;
 
   ConvShape shape_;
   Direction direction_;
@@ -53,8 +71,11 @@ class Winograd {
   int64_t tile_columns_, tiles_;  // in one sample block
   int64_t group_tiles_, groups_;  // tiles that are transformed together, so that they stay in the
                                   // cache
-  std::vector<PixelTile> products_;   // of a full group
-  std::vector<PixelTile> remainder_;  // of the last group
+  // More than 0: all tiles of so many sample blocks are multiplied position by position, so that
+  // the weights are read once for all of them.
+  int64_t pass_blocks_ = 0;
+  std::vector<PixelTile> products_;   // of a full group, or of a full pass
+  std::vector<PixelTile> remainder_;  // of the last one
 };
 
 }  // namespace backends::cpu::batch_blocked

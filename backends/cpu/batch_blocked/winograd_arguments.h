@@ -35,6 +35,8 @@ struct WinogradKernel {
   WinogradTransform output_adjoint;  // from a patch of dy to the transform
   // Transforms kBlock pairs of channels: from w[tap][kBlock] to spectral[position * position_step].
   void (*weights)(const float* w, float* spectral, int64_t position_step);
+  // The same, past the caches: for transforms that are too large to stay there.
+  void (*weights_past_caches)(const float* w, float* spectral, int64_t position_step);
   // The adjoint of `weights`: from spectral[position][kBlock] to w[tap][kBlock].
   void (*weights_adjoint)(const float* spectral, float* w);
 };

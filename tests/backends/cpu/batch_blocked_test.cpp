@@ -141,6 +141,11 @@ std::vector<ConvShape> conv_shapes() {
       conv(250, 4, 4, 3, 5, 2, 2),
       conv(2, 4, 9, 4, 5, 1, 5, 0, 2, 1, 1, 2),
       conv(2, 3, 3, 2, 2, 3, 3, 2, 2, 3, 1, 2),  // a stride larger than the filter
+      // Winograd multiplies these position by position, in two passes, and with weights past the
+      // caches.
+      conv(50, 6, 6, 600, 4, 3, 3, 1, 1, 1, 1, 1),
+      conv(50, 6, 5, 4, 600, 3, 3, 1, 1, 1, 1, 1),
+      conv(3, 4, 4, 320, 190, 3, 3, 1, 1, 1, 1, 1),
   };
 }
 
