@@ -104,7 +104,7 @@ int run(int argc, char** argv) {
     const std::string what = std::string("the system refuses: ") + e.what() +
                              "; this is most often a thread for which there is no memory or no "
                              "place: raise the limits (ulimit -v, -u), or lower device.threads, "
-                             "dataset.prefetch or the number of ranks";
+                             "dataset.workers or the number of ranks";
     return report(what.c_str(), static_cast<int>(runtime::ExitCode::kPlugin));
   } catch (const std::exception& e) {
     return report(e.what(), 1);

@@ -80,6 +80,7 @@ struct Dataset {
   std::string last_batch = "keep";  // drop | pad | keep
   double validation_split = 0;      // 0..1: taken from the end, before shuffling, as Keras does
   int prefetch = 2;                 // batches that are prepared ahead of the step
+  int workers = 0;                  // threads that prepare them; 0: as the format needs
   int64_t samples = 0;              // synthetic: the number of samples
   int classes = 0;                  // 0: from the data; synthetic classification needs at least 1
   std::vector<int64_t> resize;      // [height, width] in pixels; empty: images keep their size

@@ -156,8 +156,13 @@ std::vector<KeyOf<Dataset>> dataset_batches() {
           "share of the training samples (text, tokens: of the tokens), the last ones, kept for "
           "validation instead of the data set's own validation part")
           .in(from_zero_to_below(1)),
-      key("prefetch", &Dataset::prefetch, "batches prepared ahead in the background")
+      key("prefetch", &Dataset::prefetch,
+          "batches prepared ahead in the background; 0: within the step, without workers")
           .in(at_least(0, 64)),
+      key("workers", &Dataset::workers,
+          "threads of each rank that prepare these batches; their number changes no bit. 0: for "
+          "images as many as device.threads, at most 8, else 1")
+          .in(at_least(0, 256)),
       key("samples", &Dataset::samples, "synthetic: number of samples (required there)")
           .in(at_least(0, kMaxCount)),
       key("classes", &Dataset::classes,

@@ -33,6 +33,7 @@ struct Batch {
   int64_t index = 0;                    // number of the batch in its epoch
   int part = 0;                         // work item of the global batch, see Pick
   std::pmr::vector<int64_t> positions;  // [rows]: position of each row in the global batch
+  std::pmr::vector<int64_t> samples;    // [rows]: number of each row's sample in the data set
   std::pmr::vector<float> features;     // [rows, shape...]
   std::pmr::vector<int32_t> labels;     // [rows, labels], for classification
   std::pmr::vector<float> targets;      // [rows, targets], for regression
@@ -70,7 +71,8 @@ struct LoaderOptions {
   bool shuffle = true;
   uint64_t seed = 0;
   LastBatch last_batch = LastBatch::kKeep;
-  int prefetch = 2;                 // batches made ahead in a background thread; 0: in next()
+  int prefetch = 2;                 // batches made ahead by the workers; 0: in next()
+  int workers = 1;                  // threads that share the rows of these batches
   Augmentation augmentation = {};   // of images
   LabelWeights label_weights = {};  // of a classification
   int64_t first_epoch = 0;
@@ -85,7 +87,7 @@ struct LoaderOptions {
   // rows.
   std::function<std::vector<int64_t>(int64_t global_rows, int part)> part = nullptr;
   // If given, returns which work item to load next, in place of one batch after the other. If it
-  // returns nullopt, the batch has 0 rows. The loading thread calls it, and it may block.
+  // returns nullopt, the batch has 0 rows. One worker at a time calls it, and it may block.
   std::function<std::optional<Pick>()> pick = nullptr;
   int parts = 1;  // work items of one global batch
 };

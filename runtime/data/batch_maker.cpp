@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 #include "runtime/data/order.h"
 #include "runtime/error.h"
@@ -19,10 +20,12 @@ void check_options(const Dataset& dataset, const LoaderOptions& options) {
   if (dataset.size() < 1) {
     throw DataError("the data set " + dataset.description() + " is empty; expected samples");
   }
-  if (options.batch_size < 1 || options.prefetch < 0) {
+  if (options.batch_size < 1 || options.prefetch < 0 || options.workers < 1) {
     throw DataError("cannot load batches of " + std::to_string(options.batch_size) +
-                    " samples with prefetch " + std::to_string(options.prefetch) +
-                    "; expected a batch size of at least 1 and a prefetch of at least 0");
+                    " samples with prefetch " + std::to_string(options.prefetch) + " and " +
+                    std::to_string(options.workers) +
+                    " workers; expected a batch size and workers of at least 1, and a prefetch of "
+                    "at least 0");
   }
   if (options.augmentation.any() && dataset.spec().shape.size() != 3) {
     throw ConfigurationError(
@@ -59,12 +62,9 @@ BatchMaker::BatchMaker(std::shared_ptr<const Dataset> dataset, const LoaderOptio
       size_(dataset_->size()),
       features_(dataset_->spec().features()),
       epoch_(options.first_epoch),
-      scratch_(memory),
       labels_of_sample_(memory),
-      order_(memory),
-      samples_(memory) {
+      order_(memory) {
   check_options(*dataset_, options_);
-  if (options_.augmentation.any()) scratch_.resize(static_cast<std::size_t>(features_));
   batches_ = count_batches(size_, options_);
   options_.first_batch = std::min(options_.first_batch, batches_ - 1);
   index_ = options_.first_batch + options_.skip * options_.batch_stride;
@@ -78,7 +78,6 @@ BatchMaker::BatchMaker(std::shared_ptr<const Dataset> dataset, const LoaderOptio
         list.resize(static_cast<std::size_t>(rows));
         std::iota(list.begin(), list.end(), int64_t{0});
       }
-      samples_.reserve(std::max(samples_.capacity(), list.size()));
     }
   }
 }
@@ -93,29 +92,37 @@ Batch BatchMaker::make_batch() const {
   std::size_t rows = 0;
   for (const auto& [key, part] : parts_) rows = std::max(rows, part.size());
   Batch batch{.positions = std::pmr::vector<int64_t>(memory_),
+              .samples = std::pmr::vector<int64_t>(memory_),
               .features = std::pmr::vector<float>(memory_),
               .labels = std::pmr::vector<int32_t>(memory_),
               .targets = std::pmr::vector<float>(memory_)};
   batch.positions.resize(rows);
+  batch.samples.resize(rows);
   batch.features.resize(rows * static_cast<std::size_t>(features_));
   if (spec.classes > 0) batch.labels.resize(rows * static_cast<std::size_t>(spec.labels));
   if (spec.targets > 0) batch.targets.resize(rows * static_cast<std::size_t>(spec.targets));
   return batch;
 }
 
-void BatchMaker::fill(Batch& batch) {
+BatchMaker::Scratch BatchMaker::make_scratch() const {
+  Scratch scratch(memory_);
+  if (options_.augmentation.any()) scratch.resize(static_cast<std::size_t>(features_));
+  return scratch;
+}
+
+void BatchMaker::plan(Batch& batch) {
   if (!options_.pick) {
-    fill(batch, epoch_, index_, 0);
+    plan(batch, epoch_, index_, 0);
     return advance();
   }
   if (const std::optional<Pick> pick = options_.pick()) {
-    fill(batch, options_.first_epoch + pick->batch / batches_, pick->batch % batches_, pick->part);
+    plan(batch, options_.first_epoch + pick->batch / batches_, pick->batch % batches_, pick->part);
   } else {
     batch.rows = 0;
   }
 }
 
-void BatchMaker::fill(Batch& batch, int64_t epoch, int64_t index, int number) {
+void BatchMaker::plan(Batch& batch, int64_t epoch, int64_t index, int number) {
   const SampleSpec& spec = dataset_->spec();
   if (order_epoch_ != epoch) fill_epoch_order(order_, options_.shuffle, options_.seed, epoch);
   order_epoch_ = epoch;
@@ -134,15 +141,14 @@ void BatchMaker::fill(Batch& batch, int64_t epoch, int64_t index, int number) {
   if (spec.targets > 0) batch.targets.resize(rows * static_cast<std::size_t>(spec.targets));
   if (options_.label_weights.any()) batch.weight = weight_of_labels(first, batch.global_valid);
   batch.positions.assign(part.begin(), part.end());
-  samples_.resize(rows);
+  batch.samples.resize(rows);
   for (std::size_t row = 0; row < rows; ++row) {
     int64_t& position = batch.positions[row];
     if (position >= batch.global_valid) position = -1;
     batch.valid += position >= 0 ? 1 : 0;
     const int64_t source = position >= 0 ? position : batch.global_valid - 1;
-    samples_[row] = order_[static_cast<std::size_t>(first + source)];
+    batch.samples[row] = order_[static_cast<std::size_t>(first + source)];
   }
-  read_rows(batch);
 }
 
 double BatchMaker::weight_of_labels(int64_t first, int64_t count) {
@@ -156,15 +162,20 @@ double BatchMaker::weight_of_labels(int64_t first, int64_t count) {
   return sum / static_cast<double>(labels);
 }
 
-void BatchMaker::read_rows(Batch& batch) {
+void BatchMaker::read(Batch& batch, int64_t begin, int64_t end, Scratch& scratch) const {
+  if (begin == end) return;
   const SampleSpec& spec = dataset_->spec();
-  float* features = batch.features.data();
-  dataset_->read_samples(samples_, features, spec.classes > 0 ? batch.labels.data() : nullptr,
-                         spec.targets > 0 ? batch.targets.data() : nullptr);
+  const auto samples =
+      std::span(batch.samples)
+          .subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+  float* features = batch.features.data() + begin * features_;
+  int32_t* labels = spec.classes > 0 ? batch.labels.data() + begin * spec.labels : nullptr;
+  float* targets = spec.targets > 0 ? batch.targets.data() + begin * spec.targets : nullptr;
+  dataset_->read_samples(samples, features, labels, targets);
   if (!options_.augmentation.any()) return;
-  for (const int64_t sample : samples_) {
+  for (const int64_t sample : samples) {
     augment(options_.augmentation, spec.shape, options_.seed, batch.epoch, sample, features,
-            scratch_.data());
+            scratch.data());
     features += features_;
   }
 }

@@ -15,9 +15,10 @@
 namespace runtime::data {
 
 // An endless sequence of batches: the first batch of an epoch follows the last one of the epoch
-// before. One thread calls next(); the destructor joins the background thread. next() rethrows an
-// exception of the data set. Equivalent to: torch.utils.data.DataLoader with one worker, but
-// without an end.
+// before. LoaderOptions::workers threads make them ahead, in order, and their bits do not depend on
+// how many these are. One thread calls next(); the destructor joins the workers. Equivalent to:
+// torch.utils.data.DataLoader with num_workers and persistent_workers, but with threads and without
+// an end.
 class Loader {
  public:
   Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options,
@@ -30,7 +31,8 @@ class Loader {
   int64_t rows_of_batch(int64_t index) const;  // rows of the global batch
 
   // Returns the next batch, which is valid until the following call. Its memory is then used again,
-  // so that a step allocates nothing.
+  // so that a step allocates nothing. If a sample of the batch cannot be read, throws what the data
+  // set has thrown for the first one; the batches before are returned as if nothing had happened.
   const Batch& next();
 
  private:

@@ -28,6 +28,13 @@ std::string find_data(const std::string& key, const std::string& path,
                   "; correct the path, or name the folder that holds it in RUNTIME_DATA_PATH");
 }
 
+// Decoding images takes long enough for several threads; other samples are only copied.
+int workers(const config::Config& config) {
+  constexpr int kMost = 8;
+  if (config.dataset.workers > 0) return config.dataset.workers;
+  return config.dataset.format == "images" ? std::clamp(config.device.threads, 1, kMost) : 1;
+}
+
 }  // namespace
 
 data::DatasetOptions data_options(const config::Config& config, const char* search_path) {
@@ -151,6 +158,7 @@ data::LoaderOptions train_loader_options(const config::Config& config,
                  : config.dataset.last_batch == "pad" ? data::LastBatch::kPad
                                                       : data::LastBatch::kKeep;
   o.prefetch = config.dataset.prefetch;
+  o.workers = workers(config);
   o.augmentation = {config.dataset.random_crop, config.dataset.random_flip};
   o.part = [split](int64_t rows, int) { return parallel::rows_of_rank(rows, split); };
   return o;

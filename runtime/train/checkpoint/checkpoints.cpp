@@ -67,6 +67,7 @@ bool must_be_same(const std::string& key) {
   static const std::set<std::string> free = {"model.init_from",
                                              "model.init_except",
                                              "dataset.prefetch",
+                                             "dataset.workers",
                                              "dataset.path",
                                              "dataset.target_path",
                                              "dataset.validation_path",

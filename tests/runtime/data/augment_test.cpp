@@ -97,6 +97,32 @@ TEST(Augment, IsTheSameOnAnyNumberOfRanks) {
   EXPECT_TRUE(differs);
 }
 
+// Which worker changes an image, and when, makes no difference.
+TEST(Augment, HasTheSameBitsForAnyNumberOfWorkers) {
+  const auto images = make_synthetic({.shape = {6, 6, 3}, .samples = 53, .classes = 3, .seed = 1});
+  LoaderOptions o;
+  o.batch_size = 16;
+  o.seed = 5;
+  o.prefetch = 0;
+  o.augmentation = {2, true};
+  Loader expected(images, o);
+  o.prefetch = 3;
+  o.workers = 1;
+  Loader one(images, o);
+  o.workers = 4;
+  Loader four(images, o);
+  for (int batch = 0; batch < 12; ++batch) {
+    const Batch& e = expected.next();
+    for (Loader* loader : {&one, &four}) {
+      const Batch& b = loader->next();
+      EXPECT_EQ(b.features, e.features);
+      EXPECT_EQ(b.labels, e.labels);
+      EXPECT_EQ(b.samples, e.samples);
+      EXPECT_EQ(b.index, e.index);
+    }
+  }
+}
+
 TEST(Augment, NeedsImages) {
   const auto vectors = make_synthetic({.shape = {6}, .samples = 24, .classes = 3});
   LoaderOptions options;

@@ -5,6 +5,10 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <ostream>
+#include <set>
 #include <thread>
 
 #include "runtime/error.h"
@@ -15,7 +19,8 @@ namespace {
 
 using testing::ElementsAre;
 
-// Sample i has features i and i + 0.5, label i modulo 3, and target -i. Sample `bad` throws.
+// Sample i has features i and i + 0.5, label i modulo 3, and target -i. Samples from `bad` on
+// throw.
 class Counting final : public Dataset {
  public:
   explicit Counting(int64_t size, bool regression = false, int64_t bad = -1)
@@ -26,7 +31,7 @@ class Counting final : public Dataset {
   const SampleSpec& spec() const override { return spec_; }
   int64_t size() const override { return size_; }
   void read_features(int64_t index, float* out) const override {
-    if (index == bad_) throw DataError("sample is bad");
+    if (bad_ >= 0 && index >= bad_) throw DataError("sample " + std::to_string(index) + " is bad");
     out[0] = static_cast<float>(index);
     out[1] = out[0] + 0.5f;
   }
@@ -61,13 +66,28 @@ class CountingMemory final : public std::pmr::memory_resource {
   std::atomic<int64_t> allocations_ = 0;
 };
 
-LoaderOptions options(int64_t batch, LastBatch last, int prefetch, bool shuffle = false) {
-  return {
-      .batch_size = batch, .shuffle = shuffle, .seed = 9, .last_batch = last, .prefetch = prefetch};
+struct Threads {
+  int prefetch = 0, workers = 1;
+};
+
+std::ostream& operator<<(std::ostream& out, const Threads& threads) {
+  return out << "prefetch_" << threads.prefetch << "_workers_" << threads.workers;
 }
 
-class LoaderTest : public testing::TestWithParam<int> {};  // the parameter is the prefetch
-INSTANTIATE_TEST_SUITE_P(Prefetch, LoaderTest, testing::Values(0, 1, 2, 5));
+LoaderOptions options(int64_t batch, LastBatch last, Threads threads, bool shuffle = false) {
+  return {.batch_size = batch,
+          .shuffle = shuffle,
+          .seed = 9,
+          .last_batch = last,
+          .prefetch = threads.prefetch,
+          .workers = threads.workers};
+}
+
+class LoaderTest : public testing::TestWithParam<Threads> {};
+INSTANTIATE_TEST_SUITE_P(Threads, LoaderTest,
+                         testing::Values(Threads{0}, Threads{0, 3}, Threads{1}, Threads{1, 4},
+                                         Threads{2}, Threads{2, 3}, Threads{5}, Threads{5, 4}),
+                         testing::PrintToStringParamName());
 
 TEST_P(LoaderTest, KeepsTheSmallerLastBatch) {
   Loader loader(counting(5), options(2, LastBatch::kKeep, GetParam()));
@@ -150,7 +170,7 @@ TEST_P(LoaderTest, AllocatesNothingAfterConstruction) {
   EXPECT_EQ(memory.allocations(), before);
   std::sort(places.begin(), places.end());
   places.erase(std::unique(places.begin(), places.end()), places.end());
-  EXPECT_EQ(places.size(), static_cast<std::size_t>(GetParam()) + 1);
+  EXPECT_EQ(places.size(), static_cast<std::size_t>(GetParam().prefetch) + 1);
 }
 
 TEST_P(LoaderTest, BatchStaysUntilTheNextCall) {
@@ -197,8 +217,8 @@ TEST_P(LoaderTest, RethrowsWhatTheDataSetThrows) {
   Loader loader(counting(10, false, 5), options(2, LastBatch::kKeep, GetParam()));
   EXPECT_THAT(loader.next().features, ElementsAre(0, 0.5, 1, 1.5));
   EXPECT_THAT(loader.next().features, ElementsAre(2, 2.5, 3, 3.5));
-  EXPECT_THROW(loader.next(), DataError);
-  EXPECT_THROW(loader.next(), DataError);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_THAT(test::message_of([&] { loader.next(); }), testing::HasSubstr("sample 5 is bad"));
 }
 
 TEST_P(LoaderTest, CanBeDestroyedAtAnyTime) {
@@ -208,11 +228,104 @@ TEST_P(LoaderTest, CanBeDestroyedAtAnyTime) {
   }
 }
 
+// All rows from the 7th on are bad; the message is about the 7th, although other workers fail too.
+TEST(LoaderWorkers, TheErrorIsThatOfTheFirstBadRow) {
+  for (int i = 0; i < 50; ++i) {
+    Loader loader(counting(64, false, 7), options(32, LastBatch::kKeep, {2, 4}));
+    EXPECT_THAT(test::message_of([&] { loader.next(); }), testing::HasSubstr("sample 7 is bad"));
+  }
+}
+
+// Asking for the next work item may fail as well. The batches before are returned.
+TEST(LoaderWorkers, AnErrorOfPlanningIsThatOfItsBatch) {
+  LoaderOptions o = options(2, LastBatch::kKeep, {3, 4});
+  int64_t batch = 0;
+  o.pick = [&]() -> std::optional<Pick> {
+    if (batch == 2) throw DataError("no further item");
+    return Pick{batch++, 0};
+  };
+  Loader loader(counting(10), o);
+  EXPECT_THAT(loader.next().features, ElementsAre(0, 0.5, 1, 1.5));
+  EXPECT_THAT(loader.next().features, ElementsAre(2, 2.5, 3, 3.5));
+  for (int i = 0; i < 2; ++i)
+    EXPECT_THAT(test::message_of([&] { loader.next(); }), testing::HasSubstr("no further item"));
+}
+
+// A data set that tells who reads it.
+class Watched final : public Dataset {
+ public:
+  // Reading a sample waits until `together` threads read, or for ten seconds.
+  explicit Watched(int together) : together_(together) { spec_.shape = {1}, spec_.classes = 1; }
+  const SampleSpec& spec() const override { return spec_; }
+  int64_t size() const override { return 1000; }
+  void read_features(int64_t index, float* out) const override {
+    *out = static_cast<float>(index);
+    std::unique_lock lock(mutex_);
+    threads_.insert(std::this_thread::get_id());
+    ++reads_;
+    changed_.notify_all();
+    changed_.wait_for(lock, std::chrono::seconds(10),
+                      [this] { return threads_.size() >= static_cast<std::size_t>(together_); });
+  }
+  int32_t label(int64_t) const override { return 0; }
+  void read_targets(int64_t, float*) const override {}
+  std::string description() const override { return "watched"; }
+  std::size_t threads() const {
+    const std::lock_guard lock(mutex_);
+    return threads_.size();
+  }
+  int64_t reads() const {
+    const std::lock_guard lock(mutex_);
+    return reads_;
+  }
+
+ private:
+  SampleSpec spec_;
+  int together_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  mutable std::set<std::thread::id> threads_;
+  mutable int64_t reads_ = 0;
+};
+
+TEST(LoaderWorkers, ShareTheRowsOfOneBatch) {
+  const auto dataset = std::make_shared<Watched>(4);
+  Loader loader(dataset, options(16, LastBatch::kKeep, {1, 4}));
+  loader.next();
+  EXPECT_EQ(dataset->threads(), 4u);
+}
+
+TEST(LoaderWorkers, MakeNoMoreThanThePrefetch) {
+  const auto dataset = std::make_shared<Watched>(1);
+  Loader loader(dataset, options(10, LastBatch::kKeep, {3, 4}));
+  for (int64_t held = 0; held < 3; ++held) {
+    while (dataset->reads() < 10 * (3 + held)) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_EQ(dataset->reads(), 10 * (3 + held));
+    loader.next();
+  }
+}
+
+TEST(LoaderWorkers, EndWhileTheyAreBusy) {
+  for (int calls = 0; calls < 5; ++calls) {
+    const auto dataset = std::make_shared<Watched>(1);
+    {
+      Loader loader(dataset, options(50, LastBatch::kKeep, {4, 4}));
+      for (int i = 0; i < calls; ++i) loader.next();
+    }
+    EXPECT_EQ(dataset.use_count(), 1);
+    const int64_t reads = dataset->reads();
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    EXPECT_EQ(dataset->reads(), reads);
+  }
+}
+
 TEST(LoaderErrors, NoBatch) {
-  EXPECT_THROW(Loader(counting(3), options(4, LastBatch::kDrop, 0)), DataError);
-  EXPECT_THROW(Loader(counting(0), options(4, LastBatch::kKeep, 0)), DataError);
-  EXPECT_THROW(Loader(counting(3), options(0, LastBatch::kKeep, 0)), DataError);
-  EXPECT_THROW(Loader(counting(3), options(1, LastBatch::kKeep, -1)), DataError);
+  EXPECT_THROW(Loader(counting(3), options(4, LastBatch::kDrop, {0})), DataError);
+  EXPECT_THROW(Loader(counting(0), options(4, LastBatch::kKeep, {0})), DataError);
+  EXPECT_THROW(Loader(counting(3), options(0, LastBatch::kKeep, {0})), DataError);
+  EXPECT_THROW(Loader(counting(3), options(1, LastBatch::kKeep, {-1})), DataError);
+  EXPECT_THROW(Loader(counting(3), options(1, LastBatch::kKeep, {2, 0})), DataError);
 }
 
 }  // namespace
