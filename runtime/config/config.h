@@ -87,6 +87,7 @@ struct Dataset {
   int64_t resize_shorter = 0;       // pixels of the shorter side before `resize` crops; 0: off
   int64_t random_crop = 0;          // training: pixels of padding; 0: off
   bool random_flip = false;         // training: flips images horizontally
+  double random_resized_crop = 0;   // training: least share of the area of a random part; 0: off
   std::vector<double> mean,
       std;                   // of each channel, after scaling to 0..1; empty: not normalised
   bool standardize = false;  // csv, npy: each column, with statistics of the training samples

@@ -180,6 +180,12 @@ std::vector<KeyOf<Dataset>> dataset_batches() {
           "images, training: so many zeros (after mean and std) on each side, of which a random "
           "part of the old size is cut out")
           .in(at_least(0, 4096)),
+      key("random_resized_crop", &Dataset::random_resized_crop,
+          "images, training: a random part with at least this share of the area, 3/4 to 4/3 times "
+          "as "
+          "wide as high, is scaled to resize; often 0.08, as torchvision's RandomResizedCrop; 0: "
+          "off")
+          .in(at_least(0, 1)),
       key("random_flip", &Dataset::random_flip,
           "images, training: every other one, at random, is mirrored left to right"),
       key("mean", &Dataset::mean, "images: subtracted from each channel after scaling to 0..1"),

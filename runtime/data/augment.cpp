@@ -5,6 +5,17 @@
 #include "runtime/data/philox.h"
 
 namespace runtime::data {
+namespace {
+
+void mirror(float* image, int64_t height, int64_t width, int64_t channels) {
+  for (float* row = image; row < image + height * width * channels; row += width * channels) {
+    for (float *left = row, *right = row + (width - 1) * channels; left < right;
+         left += channels, right -= channels)
+      std::swap_ranges(left, left + channels, right);
+  }
+}
+
+}  // namespace
 
 void augment(const Augmentation& augmentation, const std::vector<int64_t>& shape, uint64_t seed,
              int64_t epoch, int64_t sample, float* image, float* scratch) {
@@ -18,6 +29,10 @@ void augment(const Augmentation& augmentation, const std::vector<int64_t>& shape
   const int64_t down = offset(0), right = offset(1);
   const bool mirrored = augmentation.flip && random[2] >> 31 != 0;
   const int64_t height = shape[0], width = shape[1], channels = shape[2];
+  if (padding == 0) {
+    if (mirrored) mirror(image, height, width, channels);
+    return;
+  }
   std::copy_n(image, height * width * channels, scratch);
   for (int64_t y = 0; y < height; ++y) {
     for (int64_t x = 0; x < width; ++x, image += channels) {

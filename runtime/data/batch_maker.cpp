@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <span>
+#include <utility>
 
 #include "runtime/data/order.h"
 #include "runtime/error.h"
@@ -29,9 +30,13 @@ void check_options(const Dataset& dataset, const LoaderOptions& options) {
   }
   if (options.augmentation.any() && dataset.spec().shape.size() != 3) {
     throw ConfigurationError(
-        "dataset.random_crop and dataset.random_flip change images; the data "
-        "set " +
+        "dataset.random_crop, random_resized_crop and random_flip change images; the data set " +
         dataset.description() + " has none; remove them");
+  }
+  if (options.augmentation.crop_padding > 0 && options.augmentation.least_area > 0) {
+    throw ConfigurationError(
+        "dataset.random_crop and dataset.random_resized_crop both cut out a part of an image; "
+        "choose one");
   }
   const std::size_t weights = options.label_weights.of_classes.size();
   if (weights != 0 && weights != static_cast<std::size_t>(dataset.spec().classes)) {
@@ -171,9 +176,18 @@ void BatchMaker::read(Batch& batch, int64_t begin, int64_t end, Scratch& scratch
   float* features = batch.features.data() + begin * features_;
   int32_t* labels = spec.classes > 0 ? batch.labels.data() + begin * spec.labels : nullptr;
   float* targets = spec.targets > 0 ? batch.targets.data() + begin * spec.targets : nullptr;
-  dataset_->read_samples(samples, features, labels, targets);
+  const double least_area = options_.augmentation.least_area;
+  if (least_area == 0) dataset_->read_samples(samples, features, labels, targets);
   if (!options_.augmentation.any()) return;
   for (const int64_t sample : samples) {
+    if (least_area > 0) {
+      const RandomRegion region{least_area, options_.seed, batch.epoch, sample};
+      dataset_->read_region(sample, region, features, scratch.data());
+      if (labels != nullptr)
+        dataset_->read_labels(sample, std::exchange(labels, labels + spec.labels));
+      if (targets != nullptr)
+        dataset_->read_targets(sample, std::exchange(targets, targets + spec.targets));
+    }
     augment(options_.augmentation, spec.shape, options_.seed, batch.epoch, sample, features,
             scratch.data());
     features += features_;

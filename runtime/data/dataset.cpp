@@ -1,5 +1,7 @@
 #include "runtime/data/dataset.h"
 
+#include "runtime/data/resample.h"
+
 namespace runtime::data {
 
 int64_t SampleSpec::features() const {
@@ -24,6 +26,14 @@ void Dataset::read_samples(std::span<const int64_t> indices, float* features, in
       targets += s.targets;
     }
   }
+}
+
+void Dataset::read_region(int64_t index, const RandomRegion& region, float* out,
+                          float* scratch) const {
+  const std::vector<int64_t>& shape = spec().shape;
+  const ImageSize size{shape[0], shape[1]};
+  read_features(index, scratch);
+  Resampler(size, box_of(region.choose(size)), size).apply(scratch, shape[2], out);
 }
 
 }  // namespace runtime::data

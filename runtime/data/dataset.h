@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/data/region.h"
+
 namespace runtime::data {
 
 // What one sample consists of.
@@ -44,6 +46,11 @@ class Dataset {
   // together than one by one override it.
   virtual void read_samples(std::span<const int64_t> indices, float* features, int32_t* labels,
                             float* targets) const;
+  // Images only. Chooses a region of image `index` and writes it, scaled to spec().shape as
+  // Resampler does and normalised. `scratch` has room for the features of a sample. Data sets that
+  // can read a part of an image override it.
+  virtual void read_region(int64_t index, const RandomRegion& region, float* out,
+                           float* scratch) const;
   virtual std::string description()
       // Returns, for example, "Fashion-MNIST, 60000 samples of 28x28x1, 10 classes".
       const = 0;

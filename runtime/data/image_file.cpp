@@ -2,6 +2,7 @@
 
 #include <png.h>
 
+#include <algorithm>
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
@@ -19,11 +20,14 @@ namespace {
                   "; expected a whole PNG or JPEG file: fetch it again, or remove it");
 }
 
-void allocate(Image& image, int64_t height, int64_t width, const std::string& name) {
+void check_size(int64_t height, int64_t width, const std::string& name) {
   if (height < 1 || width < 1 || height > kMaxPixels / width) {
     fail(name, "the header says " + std::to_string(height) + "x" + std::to_string(width) +
                    " pixels, at most " + std::to_string(kMaxPixels) + " are read");
   }
+}
+
+void allocate(Image& image, int64_t height, int64_t width) {
   image.size = {height, width};
   image.pixels.resize(static_cast<std::size_t>(height * width * image.channels));
 }
@@ -36,7 +40,8 @@ Image decode_png(std::span<const uint8_t> file, const std::string& name, int cha
   if (read) {
     png.format = channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
     try {
-      allocate(image, png.height, png.width, name);
+      check_size(png.height, png.width, name);
+      allocate(image, png.height, png.width);
     } catch (...) {
       png_image_free(&png);
       throw;
@@ -81,19 +86,72 @@ bool read_header(jpeg_decompress_struct& jpeg, JpegErrors& errors, std::span<con
   return true;
 }
 
-bool read_pixels(jpeg_decompress_struct& jpeg, JpegErrors& errors, uint8_t* pixels) {
+// Which rows and columns of the scaled image are decoded.
+struct Window {
+  JDIMENSION top = 0, bottom = 0, left = 0, width = 0;
+};
+
+// libjpeg-turbo interpolates colours between neighbouring pixels; so many more columns on each side
+// of the region give its border the pixels of the whole image.
+constexpr int64_t kMargin = 4;
+
+Window window_of(const Region& region, int64_t shrink, const jpeg_decompress_struct& jpeg) {
+  const auto dimension = [&](int64_t pixel, int64_t margin, JDIMENSION limit) {
+    return static_cast<JDIMENSION>(std::clamp<int64_t>(pixel + margin, 0, limit));
+  };
+  const auto end = [&](int64_t pixel) { return (pixel + shrink - 1) / shrink; };
+  Window window;
+  window.top = dimension(region.top / shrink, 0, jpeg.output_height);
+  window.bottom = dimension(end(region.top + region.size.height), 0, jpeg.output_height);
+  window.left = dimension(region.left / shrink, -kMargin, jpeg.output_width);
+  window.width = dimension(end(region.left + region.size.width), kMargin, jpeg.output_width);
+  window.width -= window.left;
+  return window;
+}
+
+// Moves the window's left side to where libjpeg can begin, or to 0.
+bool start(jpeg_decompress_struct& jpeg, JpegErrors& errors, const Region& region, int64_t shrink,
+           Window& window) {
   if (setjmp(errors.escape) != 0) return false;
+  jpeg.scale_num = 1;
+  jpeg.scale_denom = static_cast<unsigned>(shrink);
   jpeg_start_decompress(&jpeg);
-  const std::size_t row_bytes = std::size_t{jpeg.output_width} * jpeg.output_components;
-  while (jpeg.output_scanline < jpeg.output_height) {
-    JSAMPROW row = pixels + jpeg.output_scanline * row_bytes;
-    jpeg_read_scanlines(&jpeg, &row, 1);
-  }
-  jpeg_finish_decompress(&jpeg);
+  window = window_of(region, shrink, jpeg);
+#if defined(LIBJPEG_TURBO_VERSION_NUMBER) && LIBJPEG_TURBO_VERSION_NUMBER >= 2001000
+  jpeg_crop_scanline(&jpeg, &window.left, &window.width);
+#else
+  window.left = window.top = 0;
+  window.width = jpeg.output_width;
+#endif
   return true;
 }
 
-Image decode_jpeg(std::span<const uint8_t> file, const std::string& name, int channels) {
+bool read_window(jpeg_decompress_struct& jpeg, JpegErrors& errors, const Window& window,
+                 uint8_t* pixels) {
+  if (setjmp(errors.escape) != 0) return false;
+#if defined(LIBJPEG_TURBO_VERSION_NUMBER) && LIBJPEG_TURBO_VERSION_NUMBER >= 2001000
+  if (window.top > 0) jpeg_skip_scanlines(&jpeg, window.top);
+#endif
+  const std::size_t row_bytes = std::size_t{jpeg.output_width} * jpeg.output_components;
+  while (jpeg.output_scanline < window.bottom) {
+    JSAMPROW row = pixels + (jpeg.output_scanline - window.top) * row_bytes;
+    jpeg_read_scanlines(&jpeg, &row, 1);
+  }
+  if (jpeg.output_scanline == jpeg.output_height) jpeg_finish_decompress(&jpeg);
+  return true;
+}
+
+// Returns how many times smaller an image may be decoded so that the region is not below `least`.
+int64_t shrinkage(const Region& region, ImageSize least) {
+  int64_t shrink = 8;
+  while (shrink > 1 &&
+         (region.size.height < shrink * least.height || region.size.width < shrink * least.width))
+    shrink /= 2;
+  return shrink;
+}
+
+RegionImage decode_jpeg(std::span<const uint8_t> file, const std::string& name, int channels,
+                        const std::function<Region(ImageSize)>& choose, ImageSize least) {
   struct Decoder {
     jpeg_decompress_struct jpeg{};
     JpegErrors errors{};
@@ -105,11 +163,17 @@ Image decode_jpeg(std::span<const uint8_t> file, const std::string& name, int ch
   const auto check = [&](bool read) {
     if (!read) fail(name, std::string("libjpeg: ") + decoder.errors.message);
   };
-  Image image{{}, channels, {}};
+  RegionImage result{{{}, channels, {}}, {}};
   check(read_header(decoder.jpeg, decoder.errors, file, channels));
-  allocate(image, decoder.jpeg.image_height, decoder.jpeg.image_width, name);
-  check(read_pixels(decoder.jpeg, decoder.errors, image.pixels.data()));
-  return image;
+  check_size(decoder.jpeg.image_height, decoder.jpeg.image_width, name);
+  const Region region = choose({decoder.jpeg.image_height, decoder.jpeg.image_width});
+  const int64_t shrink = shrinkage(region, least);
+  Window window;
+  check(start(decoder.jpeg, decoder.errors, region, shrink, window));
+  allocate(result.image, window.bottom - window.top, window.width);
+  check(read_window(decoder.jpeg, decoder.errors, window, result.image.pixels.data()));
+  result.box = box_of(region, shrink, window.top, window.left);
+  return result;
 }
 
 bool begins_with(std::span<const uint8_t> file, const char* bytes, std::size_t count) {
@@ -120,10 +184,19 @@ bool begins_with(std::span<const uint8_t> file, const char* bytes, std::size_t c
 
 void require_image_decoders() {}
 
+RegionImage decode_region(std::span<const uint8_t> file, const std::string& name, int channels,
+                          const std::function<Region(ImageSize)>& choose, ImageSize least) {
+  if (begins_with(file, "\xff\xd8\xff", 3)) return decode_jpeg(file, name, channels, choose, least);
+  if (!begins_with(file, "\x89PNG\r\n\x1a\n", 8)) fail(name, "it begins like neither");
+  RegionImage result{decode_png(file, name, channels), {}};
+  result.box = box_of(choose(result.image.size));
+  return result;
+}
+
 Image decode_image(std::span<const uint8_t> file, const std::string& name, int channels) {
-  if (begins_with(file, "\x89PNG\r\n\x1a\n", 8)) return decode_png(file, name, channels);
-  if (begins_with(file, "\xff\xd8\xff", 3)) return decode_jpeg(file, name, channels);
-  fail(name, "it begins like neither");
+  const auto whole = [](ImageSize size) { return Region{0, 0, size}; };
+  constexpr ImageSize kAsItIs{kMaxPixels, kMaxPixels};
+  return decode_region(file, name, channels, whole, kAsItIs).image;
 }
 
 }  // namespace runtime::data

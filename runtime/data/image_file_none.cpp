@@ -15,4 +15,10 @@ Image decode_image(std::span<const uint8_t>, const std::string&, int) {
   return {};
 }
 
+RegionImage decode_region(std::span<const uint8_t>, const std::string&, int,
+                          const std::function<Region(ImageSize)>&, ImageSize) {
+  require_image_decoders();
+  return {};
+}
+
 }  // namespace runtime::data

@@ -1,5 +1,6 @@
 // Folders of PNG and JPEG files, one for each class.
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <filesystem>
 #include <map>
@@ -8,6 +9,7 @@
 #include "runtime/data/formats.h"
 #include "runtime/data/image_file.h"
 #include "runtime/data/memory_dataset.h"
+#include "runtime/data/resample.h"
 #include "runtime/error.h"
 
 namespace runtime::data {
@@ -108,19 +110,43 @@ class Images final : public Dataset {
                       shape_text({size.height, size.width}) +
                       " as the first one, or set dataset.resize");
     }
-    const int64_t count = size.height * size.width * channels;
-    for (int64_t i = 0; i < count; ++i) out[i] = scales_[i % channels](out[i] / 255.0f);
+    for (float* pixel = out; pixel < out + size.height * size.width * channels; pixel += channels) {
+      for (int c = 0; c < channels; ++c) pixel[c] = scales_[c](pixel[c] / 255.0f);
+    }
+  }
+
+  void read_region(int64_t index, const RandomRegion& region, float* out, float*) const override {
+    const auto channels = static_cast<int>(spec_.shape[2]);
+    const std::string& path = sample(index).path;
+    const ImageSize size{spec_.shape[0], spec_.shape[1]};
+    const std::string file = read_file(path);
+    const RegionImage part = decode_region(
+        bytes_of(file), path, channels, [&](ImageSize from) { return region.choose(from); }, size);
+    Resampler(part.image.size, part.box, size).apply(part.image.pixels.data(), channels, out);
+    std::array<float, 3> factor, offset;
+    for (int c = 0; c < channels; ++c) {
+      factor[c] = 1 / (255 * scales_[c].deviation);
+      offset[c] = -scales_[c].mean / scales_[c].deviation;
+    }
+    for (float* pixel = out; pixel < out + size.height * size.width * channels; pixel += channels) {
+      for (int c = 0; c < channels; ++c) pixel[c] = pixel[c] * factor[c] + offset[c];
+    }
   }
 
   static Image read_image(const std::string& path, int channels) {
-    // Even an uncompressed image of kMaxPixels pixels is smaller.
-    constexpr uint64_t kMaxFile = uint64_t{4} * kMaxPixels;
-    const std::string bytes = read_text(path, kMaxFile);
-    return decode_image({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, path,
-                        channels);
+    const std::string file = read_file(path);
+    return decode_image(bytes_of(file), path, channels);
   }
 
  private:
+  static std::string read_file(const std::string& path) {
+    // Even an uncompressed image of kMaxPixels pixels is smaller.
+    constexpr uint64_t kMaxFile = uint64_t{4} * kMaxPixels;
+    return read_text(path, kMaxFile);
+  }
+  static std::span<const uint8_t> bytes_of(const std::string& file) {
+    return {reinterpret_cast<const uint8_t*>(file.data()), file.size()};
+  }
   const Sample& sample(int64_t index) const { return files_[static_cast<std::size_t>(index)]; }
 
   std::string folder_;

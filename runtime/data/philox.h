@@ -18,7 +18,8 @@ enum class RandomUse : uint32_t {
   kSyntheticPool = 2,
   kSyntheticOffset = 3,
   kAugment = 4,
-  kGeneration = 5
+  kGeneration = 5,
+  kRegion = 6
 };
 
 // Returns block `block` of the random numbers that `seed` gives for `use` and `sub`, for example an

@@ -42,6 +42,10 @@ class RangeView final : public Dataset {
       if (targets != nullptr) targets += moved * spec().targets;
     }
   }
+  void read_region(int64_t index, const RandomRegion& region, float* out,
+                   float* scratch) const override {
+    base_->read_region(begin_ + index, region, out, scratch);
+  }
   std::string description() const override {
     return base_->description() + " (" + std::to_string(size_) + " of them, from " +
            std::to_string(begin_) + ")";

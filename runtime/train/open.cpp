@@ -159,7 +159,8 @@ data::LoaderOptions train_loader_options(const config::Config& config,
                                                       : data::LastBatch::kKeep;
   o.prefetch = config.dataset.prefetch;
   o.workers = workers(config);
-  o.augmentation = {config.dataset.random_crop, config.dataset.random_flip};
+  o.augmentation = {config.dataset.random_crop, config.dataset.random_flip,
+                    config.dataset.random_resized_crop};
   o.part = [split](int64_t rows, int) { return parallel::rows_of_rank(rows, split); };
   return o;
 }

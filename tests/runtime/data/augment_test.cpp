@@ -8,7 +8,9 @@
 #include <set>
 
 #include "runtime/data/loader.h"
+#include "runtime/data/resample.h"
 #include "runtime/data/synthetic.h"
+#include "runtime/data/views.h"
 #include "tests/runtime/data/files.h"
 
 namespace runtime::data {
@@ -123,10 +125,35 @@ TEST(Augment, HasTheSameBitsForAnyNumberOfWorkers) {
   }
 }
 
+// Images in memory are cut, too, also those of a split, whose samples have other numbers.
+TEST(Augment, ScalesRegionsOfImagesInMemory) {
+  const auto images = make_synthetic({.shape = {9, 7, 3}, .samples = 24, .classes = 3, .seed = 1});
+  const DatasetPair split = split_at(images, 16);
+  LoaderOptions o;
+  o.batch_size = 4;
+  o.shuffle = false;
+  o.augmentation = {.least_area = 0.3};
+  Loader loader(split.validation, o);
+  const Batch& batch = loader.next();
+  std::vector<float> image(9 * 7 * 3), scaled(image.size());
+  for (int64_t row = 0; row < 4; ++row) {
+    images->read_features(16 + row, image.data());
+    const Region region = RandomRegion{0.3, o.seed, 0, row}.choose({9, 7});
+    Resampler({9, 7}, box_of(region), {9, 7}).apply(image.data(), 3, scaled.data());
+    EXPECT_TRUE(std::equal(scaled.begin(), scaled.end(),
+                           batch.features.begin() + row * static_cast<int64_t>(scaled.size())));
+    EXPECT_EQ(batch.labels[static_cast<std::size_t>(row)], images->label(16 + row));
+  }
+  o.augmentation.crop_padding = 1;
+  EXPECT_THROW(Loader(images, o), ConfigurationError);
+}
+
 TEST(Augment, NeedsImages) {
   const auto vectors = make_synthetic({.shape = {6}, .samples = 24, .classes = 3});
   LoaderOptions options;
   options.augmentation = {2, false};
+  EXPECT_THROW(Loader(vectors, options), ConfigurationError);
+  options.augmentation = {.least_area = 0.5};
   EXPECT_THROW(Loader(vectors, options), ConfigurationError);
 }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <random>
+#include <set>
 // jpeglib.h needs <cstdio> before it.
 #include <jpeglib.h>
 
@@ -17,7 +19,6 @@ namespace runtime::data {
 namespace {
 
 using testing::AllOf;
-using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -49,7 +50,13 @@ std::string png(int height, int width, int first = 0, uint32_t format = PNG_FORM
   return bytes;
 }
 
-std::string jpeg(int height, int width) {
+// How a JPEG file stores colours: a value for `across` x `down` pixels each.
+struct Coding {
+  int across = 2, down = 2;
+  bool progressive = false;
+};
+
+std::string jpeg(int height, int width, const std::vector<uint8_t>& pixels, Coding coding = {}) {
   jpeg_compress_struct info{};
   jpeg_error_mgr errors{};
   info.err = jpeg_std_error(&errors);
@@ -63,10 +70,12 @@ std::string jpeg(int height, int width) {
   info.in_color_space = JCS_RGB;
   jpeg_set_defaults(&info);
   jpeg_set_quality(&info, 100, TRUE);
+  info.comp_info[0].h_samp_factor = coding.across;
+  info.comp_info[0].v_samp_factor = coding.down;
+  if (coding.progressive) jpeg_simple_progression(&info);
   jpeg_start_compress(&info, TRUE);
-  std::vector<uint8_t> pixels = colours(height, width);
   for (int y = 0; y < height; ++y) {
-    JSAMPROW row = pixels.data() + std::size_t{3} * y * width;
+    JSAMPROW row = const_cast<JSAMPROW>(pixels.data()) + std::size_t{3} * y * width;
     jpeg_write_scanlines(&info, &row, 1);
   }
   jpeg_finish_compress(&info);
@@ -76,9 +85,40 @@ std::string jpeg(int height, int width) {
   return bytes;
 }
 
+std::string jpeg(int height, int width) { return jpeg(height, width, colours(height, width)); }
+
+// Pixels without any pattern, so that no two regions look alike.
+std::vector<uint8_t> noise(int height, int width) {
+  std::mt19937 random(5);
+  std::vector<uint8_t> pixels(std::size_t{3} * height * width);
+  for (uint8_t& pixel : pixels) pixel = static_cast<uint8_t>(random());
+  return pixels;
+}
+
+std::span<const uint8_t> bytes_of(const std::string& file) {
+  return {reinterpret_cast<const uint8_t*>(file.data()), file.size()};
+}
+
 Image decode(const std::string& bytes, int channels = 3) {
-  return decode_image({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, "x.img",
-                      channels);
+  return decode_image(bytes_of(bytes), "x.img", channels);
+}
+
+RegionImage decode(const std::string& bytes, const Region& region, ImageSize least,
+                   int channels = 3) {
+  const auto choose = [&](ImageSize) { return region; };
+  return decode_region(bytes_of(bytes), "x.img", channels, choose, least);
+}
+
+// The pixels of a region, which must be whole pixels of the image.
+std::vector<uint8_t> pixels_of(const Image& image, const Box& box) {
+  std::vector<uint8_t> pixels;
+  const auto left = static_cast<int64_t>(box.left), width = static_cast<int64_t>(box.width);
+  for (auto y = static_cast<int64_t>(box.top); y < static_cast<int64_t>(box.top + box.height);
+       ++y) {
+    const auto begin = image.pixels.begin() + (y * image.size.width + left) * image.channels;
+    pixels.insert(pixels.end(), begin, begin + width * image.channels);
+  }
+  return pixels;
 }
 
 TEST(ImageFile, PngIsExact) {
@@ -105,6 +145,78 @@ TEST(ImageFile, GreyColourAndTransparencyAreConverted) {
   EXPECT_THAT(decode(clear).pixels, ElementsAre(9, 8, 7, 0, 0, 0));
 }
 
+constexpr ImageSize kAsItIs{1000, 1000};  // larger than any region, so that nothing is scaled
+
+// The borders of blocks, of the image, and regions of one pixel are where a decoder could differ.
+TEST(ImageFile, ARegionHasThePixelsOfTheWholeImage) {
+  constexpr int kHeight = 83, kWidth = 101;
+  std::vector<std::string> files = {
+      png(kHeight, kWidth, 0, PNG_FORMAT_RGB, noise(kHeight, kWidth))};
+  for (const auto& [across, down] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}}) {
+    for (const bool progressive : {false, true})
+      files.push_back(jpeg(kHeight, kWidth, noise(kHeight, kWidth), {across, down, progressive}));
+  }
+  for (std::size_t file = 0; file < files.size(); ++file) {
+    for (const int channels : {1, 3}) {
+      const Image whole = decode(files[file], channels);
+      for (int64_t i = 0; i < 300; ++i) {
+        const Region region = RandomRegion{0.0001, 3, i, 7}.choose(whole.size);
+        const RegionImage part = decode(files[file], region, kAsItIs, channels);
+        ASSERT_EQ(pixels_of(part.image, part.box), pixels_of(whole, box_of(region)))
+            << "file " << file << ", " << channels << " channels, region " << i;
+      }
+    }
+  }
+}
+
+TEST(ImageFile, ARegionIsDecodedNoLargerThanItIs) {
+  const std::string file = jpeg(400, 600, noise(400, 600));
+  const RegionImage part = decode(file, {208, 300, {50, 60}}, kAsItIs);
+  EXPECT_EQ(part.image.size.height, 50);
+  EXPECT_LE(part.image.size.width, 60 + 2 * 4 + 16);  // with the margin, from the border of a block
+}
+
+TEST(ImageFile, ALargeRegionIsDecodedAtAFractionOfItsSize) {
+  const std::string file = jpeg(400, 600, colours(400, 600));
+  const Region region{20, 101, {360, 410}};
+  const struct {
+    ImageSize least;
+    double shrink;
+  } cases[] = {{{181, 100}, 1}, {{180, 205}, 2}, {{180, 206}, 1}, {{46, 10}, 4}, {{45, 51}, 8}};
+  for (const auto& [least, shrink] : cases) {
+    const RegionImage part = decode(file, region, least);
+    EXPECT_EQ(part.box.height, 360 / shrink);
+    EXPECT_EQ(part.box.width, 410 / shrink);
+    EXPECT_LE(static_cast<double>(part.image.size.height), part.box.height + 2);
+    EXPECT_GE(part.box.left, 0);
+    EXPECT_LE(part.box.left + part.box.width, static_cast<double>(part.image.size.width));
+    EXPECT_LE(part.box.top + part.box.height, static_cast<double>(part.image.size.height));
+  }
+}
+
+// Scaled to the same size, a fraction of an image looks like the whole one.
+TEST(ImageFile, AFractionIsAtTheRightPlace) {
+  constexpr int kHeight = 300, kWidth = 500;
+  std::vector<uint8_t> pixels;  // slow changes, which no scaling loses
+  for (int y = 0; y < kHeight; ++y) {
+    for (int x = 0; x < kWidth; ++x) {
+      for (const int value : {x / 2, y / 2, (x + y) / 4})
+        pixels.push_back(static_cast<uint8_t>(value));
+    }
+  }
+  const std::string file = jpeg(kHeight, kWidth, pixels);
+  const Region region{33, 59, {250, 403}};
+  const auto scaled = [&](ImageSize least) {
+    const RegionImage part = decode(file, region, least);
+    std::vector<float> out(std::size_t{3} * 20 * 30);
+    Resampler(part.image.size, part.box, {20, 30}).apply(part.image.pixels.data(), 3, out.data());
+    return out;
+  };
+  const std::vector<float> whole = scaled(kAsItIs);
+  for (const ImageSize least : {ImageSize{125, 201}, {62, 100}, {31, 50}})
+    EXPECT_THAT(scaled(least), testing::Pointwise(testing::FloatNear(1.0f), whole));
+}
+
 TEST(ImageFile, DamagedFilesAreRefused) {
   for (const std::string& whole : {png(30, 30), jpeg(30, 30)}) {
     for (std::size_t size = 0; size + 12 < whole.size(); size += 7) {
@@ -115,6 +227,10 @@ TEST(ImageFile, DamagedFilesAreRefused) {
       flipped[at] = static_cast<char>(flipped[at] ^ 0x5a);
       try {
         decode(flipped);
+      } catch (const DataError&) {
+      }
+      try {
+        decode(flipped, {3, 5, {20, 20}}, {10, 10});
       } catch (const DataError&) {
       }
     }
@@ -211,6 +327,59 @@ TEST_F(ImageFolderTest, ResizedAndCutFromTheCentre) {
   EXPECT_THROW(open_dataset(options_), ConfigurationError);
 }
 
+// A region of a JPEG file and of a PNG file, too small to be decoded at a fraction, scaled and
+// normalised.
+TEST_F(ImageFolderTest, RandomRegionsAreScaledToTheSize) {
+  write("a/1.png", png(40, 60, 0, PNG_FORMAT_RGB, noise(40, 60)));
+  write("a/2.jpg", jpeg(90, 70, noise(90, 70)));
+  options_.resize = {48, 44};
+  options_.mean = {0.25, 0.5, 0.75};
+  options_.std = {0.5, 1, 2};
+  const auto train = open_dataset(options_).train;
+  for (int64_t index = 0; index < 2; ++index) {
+    const RandomRegion region{0.3, 1, 2, index};
+    std::vector<float> out(std::size_t{48} * 44 * 3), expected(out.size());
+    train->read_region(index, region, out.data(), nullptr);
+    const Image whole = decode(index == 0 ? png(40, 60, 0, PNG_FORMAT_RGB, noise(40, 60))
+                                          : jpeg(90, 70, noise(90, 70)));
+    Resampler(whole.size, box_of(region.choose(whole.size)), {48, 44})
+        .apply(whole.pixels.data(), 3, expected.data());
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const auto c = i % 3;
+      const double normal =
+          (static_cast<double>(expected[i]) / 255 - options_.mean[c]) / options_.std[c];
+      ASSERT_NEAR(static_cast<double>(out[i]), normal, 1e-5) << i;
+    }
+  }
+}
+
+TEST_F(ImageFolderTest, BatchesHaveTheSameBitsForAnyNumberOfWorkers) {
+  for (int i = 0; i < 13; ++i) {
+    const int height = 30 + 3 * i, width = 90 - 4 * i;
+    const std::string name = std::to_string(i % 3) + "/" + std::to_string(i);
+    write(name + ".jpg", jpeg(height, width, noise(height, width)));
+  }
+  options_.resize = {16, 16};
+  const auto train = open_dataset(options_).train;
+  LoaderOptions o{.batch_size = 5, .seed = 3, .prefetch = 0};
+  o.augmentation = {.flip = true, .least_area = 0.08};
+  Loader expected(train, o);
+  o.prefetch = 2;
+  Loader one(train, o);
+  o.workers = 4;
+  Loader four(train, o);
+  std::set<std::pmr::vector<float>> different;
+  for (int batch = 0; batch < 9; ++batch) {
+    const Batch& e = expected.next();
+    EXPECT_EQ(one.next().features, e.features);
+    const Batch& b = four.next();
+    EXPECT_EQ(b.features, e.features);
+    EXPECT_EQ(b.labels, e.labels);
+    different.insert(b.features);
+  }
+  EXPECT_EQ(different.size(), 9u);
+}
+
 TEST_F(ImageFolderTest, WhatIsWrongIsNamed) {
   std::filesystem::create_directories(folder_.path("root"));
   EXPECT_THAT(refusal(), HasSubstr("no folders"));
@@ -233,10 +402,13 @@ TEST_F(ImageFolderTest, ADamagedFileEndsTheLoaderWithItsName) {
   LoaderOptions options;
   options.batch_size = 2;
   options.shuffle = false;
-  Loader loader(open_dataset(options_).train, options);
-  loader.next();
-  loader.next();
-  EXPECT_THAT(test::message_of([&] { loader.next(); }), HasSubstr("4.png: libpng"));
+  for (const int workers : {1, 4}) {
+    options.workers = workers;
+    Loader loader(open_dataset(options_).train, options);
+    loader.next();
+    loader.next();
+    EXPECT_THAT(test::message_of([&] { loader.next(); }), HasSubstr("4.png: libpng"));
+  }
 }
 
 }  // namespace

@@ -71,6 +71,21 @@ TEST_F(OpenData, ABatchThatTheDataCannotFillGetsAdvice) {
             "data");
 }
 
+TEST_F(OpenData, ImagesGetAsManyWorkersAsTheRankHasThreads) {
+  config::Config config = table("a.csv");
+  config.device.threads = 4;
+  EXPECT_EQ(train_loader_options(config).workers, 1);
+  config.dataset.format = "images";
+  EXPECT_EQ(train_loader_options(config).workers, 4);
+  EXPECT_EQ(validation_loader_options(config).workers, 4);
+  config.device.threads = 64;
+  EXPECT_EQ(train_loader_options(config).workers, 8);
+  config.device.threads = 0;
+  EXPECT_EQ(train_loader_options(config).workers, 1);
+  config.dataset.workers = 12;
+  EXPECT_EQ(train_loader_options(config).workers, 12);
+}
+
 TEST_F(OpenData, LossesOfProbabilitiesRefuseOtherTargets) {
   write("first/a.csv", 3);  // targets 0, 2, 4
   config::Config config = table("a.csv");
