@@ -43,27 +43,39 @@ data::Loader make_loader(const Session& s) {
   return {s.data.train, options};
 }
 
+// What one rank measures.
+struct Measured {
+  train::StepCost cost;   // medians
+  double data_share = 0;  // of the time of all steps, in which the rank waited for its batch
+};
+
 // Returns medians of this rank. On a device with queues the next step is queued before the result
 // of the last one is waited for, as in training.
-train::StepCost measure(Session& s, int64_t steps) {
+Measured measure(Session& s, int64_t steps) {
   data::Loader loader = make_loader(s);
   const int64_t in_flight = s.device->is_inline() ? 0 : 1;
   int64_t pending = 0;
   std::vector<double> times;
+  double all = 0, waited_for_data = 0;
   std::array<std::vector<double>, parallel::kAxes> exposed;
   for (int64_t i = 0; i < steps + kWarmUp; ++i) {
     const auto begin = Clock::now();
-    s.trainer->step(loader.next(), s.config.optimizer.lr);
+    const data::Batch& batch = loader.next();
+    const std::chrono::duration<double> loaded = Clock::now() - begin;
+    s.trainer->step(batch, s.config.optimizer.lr);
     for (++pending; pending > in_flight; --pending) s.trainer->next_result(true);
     const std::chrono::duration<double> elapsed = Clock::now() - begin;
     const parallel::ByAxis waited = train::exposed_by_axis(s.programs->take_collective_times());
     if (i < kWarmUp) continue;
     times.push_back(elapsed.count());
+    all += elapsed.count();
+    waited_for_data += loaded.count();
     for (size_t axis = 0; axis < waited.size(); ++axis) exposed[axis].push_back(waited[axis]);
   }
   while (s.trainer->next_result(true)) {
   }
-  return {steps, median(times), {median(exposed[0]), median(exposed[1]), median(exposed[2])}};
+  return {{steps, median(times), {median(exposed[0]), median(exposed[1]), median(exposed[2])}},
+          waited_for_data / all};
 }
 
 // Prints the time of each operation. All ranks run the steps, and rank 0 prints.
@@ -113,8 +125,9 @@ Totals totals(const Session& s) {
   return {values[0], own, one_process ? own : static_cast<uint64_t>(values[1]), load};
 }
 
-void print_bench(const Session& s, const BenchArguments& arguments, double step_s,
+void print_bench(const Session& s, const BenchArguments& arguments, const Measured& measured,
                  const Totals& all, const analysis::Scaling& scaling) {
+  const double step_s = measured.cost.seconds;
   const double samples = static_cast<double>(s.config.training.global_batch_size) / step_s;
   const int64_t labels = s.data.train->spec().labels;  // above 1: samples are sequences of tokens
   const double tokens = samples * static_cast<double>(labels);
@@ -128,13 +141,14 @@ void print_bench(const Session& s, const BenchArguments& arguments, double step_
     const std::string ranks =
         several ? fmt::format(", {} ranks over {}", s.rank.place.world_size, s.rank.backend) : "";
     fmt::print(
-        "{} on {}{}: {:.3f} ms a step (median of {}{}), {:.0f} samples/s{}, {:.1f} GFLOP/s{}, peak "
-        "memory {:.0f} MiB{}{}\n{}\n",
+        "{} on {}{}: {:.3f} ms a step (median of {}{}), {:.0f} samples/s{}, {:.1f}% waiting for "
+        "data, {:.1f} GFLOP/s{}, peak memory {:.0f} MiB{}{}\n{}\n",
         s.config.name, s.device->id(), ranks, step_s * 1e3, arguments.steps,
         scaling.predicted ? fmt::format(", predicted {:.3f} ms", scaling.predicted->step() * 1e3)
                           : "",
         samples, labels > 1 ? fmt::format(" ({:.0f} tokens/s)", tokens) : "",
-        all.flops / step_s / 1e9, has_peak ? fmt::format(" (MFU {:.1f}%)", mfu * 100) : "",
+        measured.data_share * 100, all.flops / step_s / 1e9,
+        has_peak ? fmt::format(" (MFU {:.1f}%)", mfu * 100) : "",
         static_cast<double>(all.peak) / (1 << 20),
         several && s.rank.one_process ? " of the process with all ranks" : " of the process",
         recorded.operations > 0
@@ -155,6 +169,7 @@ void print_bench(const Session& s, const BenchArguments& arguments, double step_
   j["step_ms_median"] = step_s * 1e3;
   j["samples_per_second"] = samples;
   if (labels > 1) j["tokens_per_second"] = tokens;
+  j["data_wait_share"] = measured.data_share;
   j["flops_per_second"] = all.flops / step_s;
   if (has_peak) j["mfu"] = mfu;
   j["peak_memory_bytes"] = all.own_peak;
@@ -163,10 +178,10 @@ void print_bench(const Session& s, const BenchArguments& arguments, double step_
   if (all.load.memory_bytes) j["device_memory_bytes"] = *all.load.memory_bytes;
   j["operations"] = (*s.programs->any_program().program).graph().nodes.size();
   j["recorded_operations"] = recorded.operations;
-  auto measured = nlohmann::ordered_json::parse(analysis::to_json(scaling));
-  j["predicted_step_ms"] = measured["predicted_step_ms"];
-  j["memory"] = measured["memory"];
-  if (s.rank.collectives != nullptr) j["scaling"] = std::move(measured);
+  auto scaled = nlohmann::ordered_json::parse(analysis::to_json(scaling));
+  j["predicted_step_ms"] = scaled["predicted_step_ms"];
+  j["memory"] = scaled["memory"];
+  if (s.rank.collectives != nullptr) j["scaling"] = std::move(scaled);
   std::cout << j.dump() << std::endl;
 }
 
@@ -178,14 +193,14 @@ void bench_rank(Session& s, const BenchArguments& arguments) {
   }
   if (s.rank.main()) print_notes(*s.programs);
   if (arguments.layers) return print_layers(s, arguments.steps);
-  const train::StepCost cost = measure(s, arguments.steps);
+  const Measured measured = measure(s, arguments.steps);
   const Totals all = totals(s);  // before planning takes memory too
   const analysis::Planner planner = s.planner();
   analysis::Scaling scaling = analysis::measure_scaling(s.config, *s.programs, s.rank.collectives,
-                                                        s.rank.backend, cost, planner);
+                                                        s.rank.backend, measured.cost, planner);
   s.rank.on_main("the plan of the job", [&] {
     analysis::add_plan(scaling, s.config, planner);
-    print_bench(s, arguments, cost.seconds, all, scaling);
+    print_bench(s, arguments, measured, all, scaling);
   });
 }
 
@@ -197,6 +212,7 @@ void run_bench(const BenchArguments& arguments, Outcome& outcome) {
         "bench: CONFIG is missing; for example runtime bench "
         "configs/bench_lenet.toml, or runtime bench comm");
   if (!arguments.scaling.empty()) return run_scaling_bench(arguments);
+  if (arguments.data) return run_data_bench(arguments);
   run_sessions(arguments.config, outcome, [&](Session& s) { bench_rank(s, arguments); });
 }
 

@@ -375,6 +375,8 @@ void add_bench(CLI::App& app, Outcome& outcome) {
   CLI::Option* layers = command->add_flag(
       "--layers", arguments->layers,
       "Prints a table of rank 0's operations: measured time, time that the plan assumed, FLOP/s");
+  command->add_flag("--data", arguments->data, "Measures only how fast batches are made; no steps")
+      ->excludes(layers);
   CLI::Option* scaling =
       command
           ->add_option("--scaling", arguments->scaling,
@@ -383,7 +385,8 @@ void add_bench(CLI::App& app, Outcome& outcome) {
           ->delimiter(',')
           ->check(between(int(), 1, 4096))
           ->excludes(layers)
-          ->excludes("--nproc");
+          ->excludes("--nproc")
+          ->excludes("--data");
   command
       ->add_flag("--weak", arguments->weak,
                  "With --scaling: the batch per rank is fixed, not the global batch")
@@ -398,8 +401,8 @@ void add_bench(CLI::App& app, Outcome& outcome) {
       "Examples:\n  runtime bench configs/bench_lenet.toml --steps 100 --json\n  runtime bench "
       "configs/bench_resnet18.toml --layers --steps 10\n  runtime bench configs/bench_lenet.toml "
       "--scaling 1,2,4 --rounds 5\n  runtime bench configs/bench_mlp.toml --scaling 1,2 --weak "
-      "--set "
-      "comm.backend=gloo\n  runtime bench comm --nproc 4");
+      "--set comm.backend=gloo\n  runtime bench configs/cifar10_resnet18.toml --data\n  runtime "
+      "bench comm --nproc 4");
   add_bench_comm(*command, outcome);
   command->callback([arguments, command, &outcome] {
     if (command->get_subcommands().empty()) run_bench(*arguments, outcome);

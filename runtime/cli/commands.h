@@ -124,12 +124,15 @@ struct BenchArguments {
   ConfigArguments config;
   int64_t steps = 50;
   int rounds = 1;
-  bool json = false, layers = false;
+  bool json = false, layers = false, data = false;
   bool weak = false;         // the batch of each rank is fixed
   std::vector<int> scaling;  // world sizes; 1 is always measured
 };
 // Prints the time and the memory of a step.
 void run_bench(const BenchArguments& arguments, Outcome& outcome);
+
+// Prints how fast one rank's batches of training are made, `steps` of them, without a device.
+void run_data_bench(const BenchArguments& arguments);
 
 // Runs `bench --json` of this program for each world size in turn, `rounds` times. Prints a table
 // of the median runs, and whether adding ranks pays.

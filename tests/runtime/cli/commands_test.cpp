@@ -289,6 +289,8 @@ TEST_F(Commands, BenchPrintsOneJsonObject) {
   for (const char* key : {"step_ms_median", "samples_per_second", "flops_per_second",
                           "peak_memory_bytes", "device", "world_size"})
     EXPECT_TRUE(j.contains(key)) << key;
+  EXPECT_GT(j["data_wait_share"], 0);
+  EXPECT_LT(j["data_wait_share"], 1);
   EXPECT_GT(j["step_ms_median"], 0);
   EXPECT_EQ(j["device"], "reference:0");
   EXPECT_FALSE(j.contains("mfu")) << "the peak of the device is not known";
@@ -298,6 +300,17 @@ TEST_F(Commands, BenchPrintsOneJsonObject) {
       output({"bench", job_, "--steps", "5", "--json", "--set", "device.peak_tflops=1e-3"}));
   const double share = k["samples_per_second"].get<double>() * 210 / 1e9;
   EXPECT_NEAR(k["mfu"].get<double>(), share, 1e-9 * share);
+}
+
+TEST_F(Commands, BenchDataMeasuresTheLoaderAlone) {
+  const json j = json::parse(output({"bench", job_, "--data", "--steps", "5", "--json", "--set",
+                                     "dataset.workers=3", "--set", "dataset.prefetch=2"}));
+  EXPECT_EQ(j["workers"], 3);
+  EXPECT_EQ(j["batches"], 5);
+  const double batch_s = j["batch_ms"].get<double>() / 1e3;
+  EXPECT_NEAR(j["samples_per_second"].get<double>() * batch_s, j["batch_size"].get<double>(), 1e-6);
+  EXPECT_THAT(output({"bench", job_, "--data", "--set", "dataset.prefetch=0"}),
+              AllOf(HasSubstr("samples/s"), HasSubstr("0 workers")));
 }
 
 TEST_F(Commands, DecisionsAreKeptInTheCacheOnly) {
