@@ -121,8 +121,12 @@ void take_decisions(StepPrograms& programs, const Resumed& from) {
 
 std::vector<std::string> check_resumable(const Resumed& from, const config::Config& config,
                                          const data::Dataset& dataset) {
-  const auto saved = lines_of(data::read_text((from.path / kSavedConfiguration).string())),
-             now = lines_of(config::to_toml(config));
+  auto saved = lines_of(data::read_text((from.path / kSavedConfiguration).string()));
+  const auto now = lines_of(config::to_toml(config));
+  // A program that did not know a key yet has trained as the key's default says.
+  for (auto& [key, value] : lines_of(config::to_toml({}))) {
+    if (now.contains(key)) saved.emplace(key, value);
+  }
   std::set<std::string> keys;
   for (const auto& lines : {saved, now}) {
     for (const auto& [key, value] : lines) keys.insert(key);

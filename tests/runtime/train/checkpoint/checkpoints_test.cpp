@@ -241,6 +241,23 @@ TEST(CheckpointsRefused, OtherDifferencesAreNotes) {
               testing::ElementsAre("optimizer.lr is 0.5; in the checkpoint it is 0.01"));
 }
 
+// Keys are added from version to version.
+TEST(CheckpointsRefused, AKeyThatDidNotExistYetHasItsDefault) {
+  test::TemporaryFolder folder;
+  train(kLayers, "reference", folder.path(), {}, 4);
+  const Resumed from = open_checkpoint(folder.path() / checkpoint_name(4));
+  const fs::path file = from.path / "config.toml";
+  std::string text = test::read_text(file);
+  const size_t line = text.find("random_resized_crop = ");
+  ASSERT_NE(line, std::string::npos);
+  text.erase(line, text.find('\n', line) + 1 - line);
+  std::ofstream(file) << text;
+  const Job job(kLayers, "reference");
+  EXPECT_THAT(check_resumable(from, job.config, *job.data.train), testing::IsEmpty());
+  const Job other(kLayers, "reference", {{"dataset.random_resized_crop", "0.5"}});
+  EXPECT_THROW(check_resumable(from, other.config, *other.data.train), DataError);
+}
+
 TEST(CheckpointsThatFail, AreNotedUntilTheLastOne) {
   test::TemporaryFolder folder;
   const fs::path file = folder.path() / "file";
