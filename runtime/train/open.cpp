@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <thread>
 
 #include "runtime/error.h"
 #include "runtime/train/plugin_records.h"
@@ -32,7 +33,12 @@ std::string find_data(const std::string& key, const std::string& path,
 int workers(const config::Config& config) {
   constexpr int kMost = 8;
   if (config.dataset.workers > 0) return config.dataset.workers;
-  return config.dataset.format == "images" ? std::clamp(config.device.threads, 1, kMost) : 1;
+  if (config.dataset.format != "images") return 1;
+  // Ranks that share a machine have their share of its cores; a single rank has all of them.
+  const int threads = config.device.threads > 0
+                          ? config.device.threads
+                          : static_cast<int>(std::thread::hardware_concurrency());
+  return std::clamp(threads, 1, kMost);
 }
 
 }  // namespace
