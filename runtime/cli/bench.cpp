@@ -1,3 +1,5 @@
+#include "runtime/cli/bench.h"
+
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -18,10 +20,6 @@
 
 namespace runtime::cli {
 
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
 double median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
   return values[values.size() / 2];
@@ -33,8 +31,34 @@ uint64_t peak_memory_bytes() {
   return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
 }
 
-// Steps before the measurement, in which caches, pages and clock rates settle.
-constexpr int kWarmUp = 5;
+void print_layers(Session& s, train::StepProgram& step, int64_t steps, const NextBatch& next) {
+  exec::Program& program = *step.program;
+  std::vector<std::vector<double>> times(program.graph().nodes.size());
+  for (int64_t i = 0; i < steps + kWarmUp; ++i) {
+    s.programs->upload(step, next(), 0, s.config.optimizer.lr, 0);
+    std::vector<double> ns;
+    program.run_timed(s.programs->stream(), ns);
+    for (size_t n = 0; n < ns.size() && i >= kWarmUp; ++n) times[n].push_back(ns[n]);
+  }
+  if (!s.rank.main()) return;
+  fmt::print("{:<22} {:<26} {:<38} {:>10} {:>10} {:>10}\n", "layer", "operation", "implementation",
+             "us", "planned us", "GFLOP/s");
+  double total = 0, planned = 0;
+  for (size_t n = 0; n < times.size(); ++n) {
+    const graph::Node& node = program.graph().nodes[n];
+    const double ns = median(times[n]);
+    total += ns;
+    planned += node.estimated_ns;
+    fmt::print("{:<22} {:<26} {:<38} {:>10.1f} {:>10.1f} {:>10.1f}\n", node.layer, node.op,
+               node.implementation, ns / 1e3, node.estimated_ns / 1e3,
+               graph::flops(program.graph(), node) / ns);
+  }
+  fmt::print("{:<88} {:>10.1f} {:>10.1f}\n", "sum", total / 1e3, planned / 1e3);
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
 
 // Makes a loader of full batches only.
 data::Loader make_loader(const Session& s) {
@@ -76,33 +100,6 @@ Measured measure(Session& s, int64_t steps) {
   }
   return {{steps, median(times), {median(exposed[0]), median(exposed[1]), median(exposed[2])}},
           waited_for_data / all};
-}
-
-// Prints the time of each operation. All ranks run the steps, and rank 0 prints.
-void print_layers(Session& s, int64_t steps) {
-  data::Loader loader = make_loader(s);
-  exec::Program& program = (*s.programs->any_program().program);
-  std::vector<std::vector<double>> times(program.graph().nodes.size());
-  for (int64_t i = 0; i < steps + kWarmUp; ++i) {
-    s.programs->upload(s.programs->any_program(), loader.next(), 0, s.config.optimizer.lr, 0);
-    std::vector<double> ns;
-    program.run_timed(s.programs->stream(), ns);
-    for (size_t n = 0; n < ns.size() && i >= kWarmUp; ++n) times[n].push_back(ns[n]);
-  }
-  if (!s.rank.main()) return;
-  fmt::print("{:<22} {:<26} {:<38} {:>10} {:>10} {:>10}\n", "layer", "operation", "implementation",
-             "us", "planned us", "GFLOP/s");
-  double total = 0, planned = 0;
-  for (size_t n = 0; n < times.size(); ++n) {
-    const graph::Node& node = program.graph().nodes[n];
-    const double ns = median(times[n]);
-    total += ns;
-    planned += node.estimated_ns;
-    fmt::print("{:<22} {:<26} {:<38} {:>10.1f} {:>10.1f} {:>10.1f}\n", node.layer, node.op,
-               node.implementation, ns / 1e3, node.estimated_ns / 1e3,
-               graph::flops(program.graph(), node) / ns);
-  }
-  fmt::print("{:<88} {:>10.1f} {:>10.1f}\n", "sum", total / 1e3, planned / 1e3);
 }
 
 // Sums over all ranks. If ranks are threads of one process, its memory is counted once.
@@ -192,7 +189,11 @@ void bench_rank(Session& s, const BenchArguments& arguments) {
         "samples_per_second of runtime train, or --set parallelism.update=synchronous");
   }
   if (s.rank.main()) print_notes(*s.programs);
-  if (arguments.layers) return print_layers(s, arguments.steps);
+  if (arguments.layers) {
+    data::Loader loader = make_loader(s);
+    return print_layers(s, s.programs->any_program(), arguments.steps,
+                        [&]() -> const data::Batch& { return loader.next(); });
+  }
   const Measured measured = measure(s, arguments.steps);
   const Totals all = totals(s);  // before planning takes memory too
   const analysis::Planner planner = s.planner();
@@ -213,6 +214,7 @@ void run_bench(const BenchArguments& arguments, Outcome& outcome) {
         "configs/bench_lenet.toml, or runtime bench comm");
   if (!arguments.scaling.empty()) return run_scaling_bench(arguments);
   if (arguments.data) return run_data_bench(arguments);
+  if (arguments.inference) return run_inference_bench(arguments, outcome);
   run_sessions(arguments.config, outcome, [&](Session& s) { bench_rank(s, arguments); });
 }
 

@@ -387,22 +387,26 @@ void add_bench(CLI::App& app, Outcome& outcome) {
           ->excludes(layers)
           ->excludes("--nproc")
           ->excludes("--data");
-  command
-      ->add_flag("--weak", arguments->weak,
-                 "With --scaling: the batch per rank is fixed, not the global batch")
+  CLI::Option* inference = command->add_flag(
+      "--inference", arguments->inference,
+      "Measures the forward pass alone, as evaluate and predict run it; on one rank");
+  command->add_option("--batch", arguments->batch, "With --inference: the samples of a batch")
+      ->check(between(arguments->batch, 1, 1 << 20))
+      ->needs(inference);
+  inference->excludes(scaling)->excludes("--nproc")->excludes("--data");
+  command->add_flag("--weak", arguments->weak, "With --scaling: the batch per rank is fixed")
       ->needs(scaling);
   command
       ->add_option("--rounds", arguments->rounds,
-                   "With --scaling: the number of runs of each number of ranks, in turn; the "
-                   "median run counts")
+                   "With --scaling: the runs of each number of ranks, of which the median counts")
       ->check(between(arguments->rounds, 1, 1000))
       ->needs(scaling);
   command->footer(
       "Examples:\n  runtime bench configs/bench_lenet.toml --steps 100 --json\n  runtime bench "
       "configs/bench_resnet18.toml --layers --steps 10\n  runtime bench configs/bench_lenet.toml "
       "--scaling 1,2,4 --rounds 5\n  runtime bench configs/bench_mlp.toml --scaling 1,2 --weak "
-      "--set comm.backend=gloo\n  runtime bench configs/cifar10_resnet18.toml --data\n  runtime "
-      "bench comm --nproc 4");
+      "--set comm.backend=gloo\n  runtime bench configs/bench_mlp.toml --inference --batch 1\n  runtime "
+      "bench configs/cifar10_resnet18.toml --data\n  runtime bench comm --nproc 4");
   add_bench_comm(*command, outcome);
   command->callback([arguments, command, &outcome] {
     if (command->get_subcommands().empty()) run_bench(*arguments, outcome);

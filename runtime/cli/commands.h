@@ -125,6 +125,8 @@ struct BenchArguments {
   int64_t steps = 50;
   int rounds = 1;
   bool json = false, layers = false, data = false;
+  bool inference = false;    // only the forward pass
+  int64_t batch = 0;         // rows of a batch with `inference`; 0: those of the configuration
   bool weak = false;         // the batch of each rank is fixed
   std::vector<int> scaling;  // world sizes; 1 is always measured
 };

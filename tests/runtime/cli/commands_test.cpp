@@ -313,6 +313,29 @@ TEST_F(Commands, BenchDataMeasuresTheLoaderAlone) {
               AllOf(HasSubstr("samples/s"), HasSubstr("0 workers")));
 }
 
+TEST_F(Commands, BenchMeasuresTheForwardPassAlone) {
+  const std::vector<std::string> inference = {"bench", job_, "--inference", "--steps", "5"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = inference;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  };
+  // More rows than the data set has samples.
+  const json j = json::parse(output(with({"--batch", "1000", "--json"})));
+  EXPECT_EQ(j["batch_size"], 1000);
+  EXPECT_EQ(j["steps"], 5);
+  EXPECT_NEAR(j["samples_per_second"].get<double>() * j["step_ms_median"].get<double>(), 1e6, 1);
+  EXPECT_GT(j["flops_per_second"], 0);
+  EXPECT_THAT(output(inference), HasSubstr("inference: "));
+  EXPECT_THAT(output(with({"--layers"})),
+              testing::AllOf(HasSubstr("matmul"), testing::Not(HasSubstr("sgd"))));
+  EXPECT_EQ(run(with({"--nproc", "2"})).exit_code, 2);
+  EXPECT_EQ(run({"bench", job_, "--batch", "1"}).exit_code, 2);
+  const test::ProcessResult two = run(with({"--set", "launch.ranks=2"}));
+  EXPECT_EQ(two.exit_code, 2) << two.err;
+  EXPECT_THAT(two.err, HasSubstr("--inference measures one rank, but the job has 2"));
+}
+
 TEST_F(Commands, DecisionsAreKeptInTheCacheOnly) {
   if (!test::has_backend("cpu")) GTEST_SKIP() << "the cpu backend was not built";
   output({"train", job_, "--set", "device.backend=cpu", "--set", "job.dump_folder=run"});
