@@ -24,10 +24,15 @@ namespace {
 
 const char* search_path() { return std::getenv("RUNTIME_DATA_PATH"); }
 
-std::unique_ptr<train::Trainer> open_trainer(const launch::Rank& rank, const config::Config& config,
-                                             const data::SampleSpec& spec,
-                                             const data::TensorFile& weights,
-                                             const std::string& path) {
+// A model with its weights, ready to compute.
+struct Opened {
+  std::shared_ptr<train::StepPrograms> programs;
+  std::unique_ptr<train::Trainer> trainer;
+};
+
+Opened open_model(const launch::Rank& rank, const config::Config& config,
+                  const data::SampleSpec& spec, const data::TensorFile& weights,
+                  const std::string& path) {
   const auto device = launch::open_device(config, *rank.registry, rank.place.local_rank, nullptr);
   const auto fallback =
       launch::open_fallback(config, *rank.registry, *device, rank.place.local_rank);
@@ -36,7 +41,7 @@ std::unique_ptr<train::Trainer> open_trainer(const launch::Rank& rank, const con
   auto trainer = std::make_unique<train::Trainer>(programs);
   print_notes(*programs);
   trainer->set_weights(weights, path);
-  return trainer;
+  return {programs, std::move(trainer)};
 }
 
 // ---- language models
@@ -89,8 +94,8 @@ void write_text(const launch::Rank& rank, const PredictArguments& arguments,
   const data::SampleSpec spec = text_spec(config, *rank.registry, options, weights);
   const auto tokenizer = data::make_tokenizer(options, spec.characters, spec.classes);
   const std::vector<int32_t> prompt = encode_prompt(*tokenizer, arguments.prompt);
-  const auto trainer = open_trainer(rank, config, spec, weights, arguments.weights);
-  train::Generator generator(*trainer, spec, arguments.sampling, prompt);
+  const Opened model = open_model(rank, config, spec, weights, arguments.weights);
+  train::Generator generator(*model.programs, arguments.sampling, prompt);
   for (const int32_t id : prompt) std::cout << tokenizer->decode(id);
   for (int64_t i = 0; i < arguments.tokens && std::cout; ++i)
     std::cout << std::flush << tokenizer->decode(generator.next());
@@ -170,7 +175,7 @@ void write_predictions(const launch::Rank& rank, const PredictArguments& argumen
         "the data set has no validation part; set dataset.validation_split or "
         "dataset.validation_path, or use --part train");
   }
-  const auto trainer = open_trainer(rank, config, data.train->spec(), weights, arguments.weights);
+  const Opened model = open_model(rank, config, data.train->spec(), weights, arguments.weights);
   data::Loader loader(part, train::validation_loader_options(config));
   const int64_t end =
       arguments.samples > 0 ? std::min(arguments.samples, part->size()) : part->size();
@@ -179,7 +184,7 @@ void write_predictions(const launch::Rank& rank, const PredictArguments& argumen
   for (int64_t done = 0; done < end;) {
     const data::Batch& batch = loader.next();
     const int64_t count = std::min(batch.rows, end - done);
-    print_rows(batch, trainer->outputs(batch), count, done, part->spec(), csv);
+    print_rows(batch, model.trainer->outputs(batch), count, done, part->spec(), csv);
     done += count;
   }
 }

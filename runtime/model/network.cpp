@@ -46,10 +46,12 @@ class NetworkBuilder {
 
  private:
   const Dims& dims(ValueId v) const { return net_.graph.value(v).dims; }
+  bool extends() const { return options_.cache == CacheUse::kExtend; }
 
   void add_input() {
     Dims shape = model_.input;
     if (shape.size() == 3) shape = {shape[1], shape[2], shape[0]};
+    if (extends()) shape = {1};
     shape.insert(shape.begin(), options_.batch);
     net_.features = input("features", shape, options_.dtype);
   }
@@ -349,18 +351,25 @@ class NetworkBuilder {
     if (in.size() != 3)
       fail("position_embedding needs tokens [N, T, C], its input is " + graph::to_string(in) +
            "; put an embedding or image_to_tokens before it");
-    const int64_t rows = e.length == 0 ? in[1] : e.length;
+    const int64_t rows = e.length != 0 ? e.length : extends() ? model_.input[0] : in[1];
     if (rows < in[1])
       fail("position_embedding of length " + std::to_string(rows) + " for " +
            std::to_string(in[1]) + " tokens; raise the length or shorten model.input");
     ValueId positions = table(layer, name, rows, in[2]);
-    if (rows > in[1])
+    if (extends()) {
+      ValueId& position = net_.cache.position;
+      if (position == graph::kNone) position = input("position", {1, 1}, RT_INT32);
+      positions = build_.embedding(position, positions);
+    } else if (rows > in[1]) {
       positions = build_.node1(RT_OP_SLICE, {positions}, {in[1], in[2]},
                                {{RT_ATTR_AXIS, int64_t{0}}, {RT_ATTR_START, int64_t{0}}});
+    }
     return build_.add(x, positions);
   }
 
   ValueId emit(const Attention& a, const Layer&, const std::string&, ValueId x) {
+    if (extends()) return extend_attention(build_, net_.cache, x, a.heads, model_.input[0]);
+    if (options_.cache == CacheUse::kFill) fill_cache(build_, net_.cache, x);
     return build_.attention(x, a.heads, a.causal);
   }
 

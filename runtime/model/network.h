@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/graph/graph.h"
+#include "runtime/model/key_value_cache.h"
 #include "runtime/model/layer.h"
 
 namespace runtime::model {
@@ -36,6 +37,9 @@ struct NetworkOptions {
   // In training, batch norm is built as several operations, so that it leaves out padded rows and
   // can reduce its sums over ranks.
   bool split_batch_norm = false;
+  // Other than kNone only for a batch of 1, without training, if can_extend(). With kExtend the
+  // features are one token, [1, 1].
+  CacheUse cache = CacheUse::kNone;
 };
 
 // The forward pass as a graph. The caller provides the values `features` (kInput) and, where they
@@ -50,6 +54,7 @@ struct Network {
   graph::ValueId sample_base = graph::kNone;
   graph::ValueId weight = graph::kNone;
   std::vector<Parameter> parameters;  // in the order of the layers
+  KeyValueCache cache;                // as NetworkOptions::cache says
   // Names of residuals and repeated blocks that are not inside another one. Node::layer of their
   // nodes is <name> or <name>.*
   std::vector<std::string> blocks;

@@ -38,9 +38,12 @@ class Loss {
     }
     classification() ? compare_with_labels(out) : compare_with_targets();
     const Purpose purpose = input_.form.purpose;
-    if (purpose != Purpose::kEvaluation) add_l2();
-    if (purpose == Purpose::kGradients || purpose == Purpose::kEvaluation) keep_predictions();
-    graph_.value(values_.loss).kind = ValueKind::kOutput;
+    const bool backward = input_.form.backward();
+    if (backward) add_l2();
+    if (purpose == Purpose::kGradients || !backward) keep_predictions();
+    // The loss of a text that is continued is read by nothing, and a later pass removes it.
+    if (backward || purpose == Purpose::kEvaluation)
+      graph_.value(values_.loss).kind = ValueKind::kOutput;
   }
 
  private:
@@ -173,6 +176,8 @@ void forward(Step& step, const StepInput& input) {
   network.training = input.form.backward();
   network.seed = input.recipe.seed;
   network.split_batch_norm = input.form.split_batch_norm;
+  if (input.form.purpose == Purpose::kPrompt) network.cache = model::CacheUse::kFill;
+  if (input.form.purpose == Purpose::kToken) network.cache = model::CacheUse::kExtend;
   model::Network net = model::build_network(input.model, network);
   step.graph = std::move(net.graph);
   StepValues& v = step.values;
@@ -181,6 +186,7 @@ void forward(Step& step, const StepInput& input) {
   v.dropout_step = net.step;
   v.sample_base = net.sample_base;
   v.weight = net.weight;
+  v.cache = std::move(net.cache);
   v.parameters = std::move(net.parameters);
   v.blocks = std::move(net.blocks);
   v.stages = std::move(net.stages);
@@ -190,6 +196,7 @@ void forward(Step& step, const StepInput& input) {
 void add_loss(Step& step, const StepInput& input) { Loss(step, input).run(); }
 
 void check_task(Step& step, const StepInput& input) {
+  if (input.form.purpose == Purpose::kToken) return;  // it has the shapes of one token
   check_predictions(step, input.recipe);
   check_tokens(step, input.recipe);
   if (!input.strategy.recompute_blocks || !step.values.blocks.empty()) return;

@@ -92,7 +92,7 @@ int64_t nominal_rows(const parallel::BatchSplit& batch, int64_t global_batch, in
 
 StepForm whole_form(const Strategy& strategy, bool batch_norm, Purpose purpose, int64_t rows) {
   StepForm form{purpose, rows};
-  if (purpose == Purpose::kEvaluation) return form;
+  if (!form.backward()) return form;
   const parallel::BatchSplit& batch = strategy.batch;
   const bool shards = batch.virtual_shards > 0;
   form.split_batch_norm =

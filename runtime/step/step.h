@@ -26,6 +26,9 @@ enum class Purpose {
   kGradients,  // forward, backward; gradients and output stay readable
   // Forward in inference mode, loss, number of correct predictions; output stays readable.
   kEvaluation,
+  // Forward in inference mode of one sample, for a text that is continued; output stays readable.
+  kPrompt,  // of a window of tokens, whose keys and values are kept (model/key_value_cache.h)
+  kToken,   // of the token behind those that are kept
 };
 
 // What makes one step of a run different from another.
@@ -39,7 +42,7 @@ struct StepForm {
   double l2_share = 1;
   auto operator<=>(const StepForm&) const = default;
 
-  bool backward() const { return purpose != Purpose::kEvaluation; }
+  bool backward() const { return purpose < Purpose::kEvaluation; }
   bool update() const { return purpose == Purpose::kTraining; }
 };
 
@@ -85,7 +88,8 @@ struct StepValues {
   graph::ValueId loss = graph::kNone;
   graph::ValueId correct = graph::kNone;  // [1], only in an evaluation of a classification
   graph::ValueId output = graph::kNone;
-  int64_t predictions = 0;  // last dimension of the output of the whole model
+  model::KeyValueCache cache;  // of kPrompt and kToken
+  int64_t predictions = 0;     // last dimension of the output of the whole model
   UpdateInputs update;
   graph::ValueId dropout_step = graph::kNone;   // int64 [1]
   graph::ValueId one = graph::kNone;            // persistent [1] that must hold 1

@@ -6,8 +6,13 @@
 
 #include "runtime/data/philox.h"
 #include "runtime/error.h"
+#include "runtime/exec/encode.h"
+#include "runtime/train/weights.h"
 
 namespace runtime::train {
+
+using graph::ValueId;
+using step::Purpose;
 
 int32_t sample_token(std::span<const double> logits, const Sampling& sampling, uint64_t position) {
   if (!std::all_of(logits.begin(), logits.end(), [](double l) { return std::isfinite(l); })) {
@@ -37,24 +42,86 @@ int32_t sample_token(std::span<const double> logits, const Sampling& sampling, u
   return ids[std::min<size_t>(drawn - sums.begin(), ids.size() - 1)];
 }
 
-Generator::Generator(Trainer& trainer, const data::SampleSpec& spec, const Sampling& sampling,
-                     std::vector<int32_t> prompt)
-    : trainer_(trainer),
-      vocabulary_(spec.classes),
+Generator::Generator(StepPrograms& programs, const Sampling& sampling, std::vector<int32_t> prompt,
+                     bool cached)
+    : programs_(programs),
       sampling_(sampling),
       ids_(std::move(prompt)),
-      batch_(data::zero_batch(spec, 1)) {}
+      batch_(data::zero_batch(programs.spec(), 1)),
+      extends_(cached && model::can_extend(programs.model())) {}
 
 int32_t Generator::next() {
   const size_t context = batch_.features.size();
-  if (ids_.size() > context) ids_.erase(ids_.begin(), ids_.end() - static_cast<int64_t>(context));
+  if (ids_.size() > context) {
+    ids_.erase(ids_.begin(), ids_.end() - static_cast<int64_t>(context));
+    cached_ = 0;
+  }
+  cached_ > 0 && cached_ + 1 == ids_.size() ? run_token() : run_window();
+  ids_.push_back(sample_token(logits_, sampling_, position_++));
+  return ids_.back();
+}
+
+void Generator::run_window() {
   // Positions behind the last token are not set: the model is causal, so no position reads them.
   std::copy(ids_.begin(), ids_.end(), batch_.features.begin());
-  const std::vector<double> logits = trainer_.outputs(batch_);
-  const std::span<const double> last =
-      std::span(logits).subspan((ids_.size() - 1) * (logits.size() / context), vocabulary_);
-  ids_.push_back(sample_token(last, sampling_, position_++));
-  return ids_.back();
+  // The tokens of a full window move before the next one is computed, so that nothing keeps them.
+  const bool keeps = extends_ && ids_.size() < batch_.features.size();
+  if (keeps) token_program();  // first, because making it may move the outputs of the other
+  StepProgram& p =
+      programs_.get(programs_.whole(extends_ ? Purpose::kPrompt : Purpose::kEvaluation, 1));
+  programs_.upload(p, batch_, 0, 0, 0);
+  p.program->run(programs_.stream());
+  cached_ = 0;
+  if (keeps) {
+    for (size_t i = 0; i < p.values.cache.tensors.size(); ++i)
+      keep(i, p.address(p.values.cache.tensors[i]), ids_.size());
+    cached_ = ids_.size();
+  }
+  read_logits(p, ids_.size() - 1);
+}
+
+void Generator::run_token() {
+  StepProgram& p = token_program();
+  std::vector<double> mask(batch_.features.size() + 1, -INFINITY);
+  std::fill_n(mask.begin(), cached_ + 1, 0);
+  write(p, p.values.features, {static_cast<double>(ids_.back())});
+  write(p, p.values.cache.position, {static_cast<double>(cached_)});
+  write(p, p.values.cache.mask, mask);
+  p.program->run(programs_.stream());
+  for (size_t i = 0; i < p.values.cache.tensors.size(); ++i)
+    keep(i, p.address(p.values.cache.tensors[i]), 1);
+  ++cached_;
+  read_logits(p, 0);
+}
+
+StepProgram& Generator::token_program() {
+  return programs_.get(programs_.whole(Purpose::kToken, 1));
+}
+
+// Queues the copy of `tokens` rows to tensor `i` of the cache, behind those that it has.
+void Generator::keep(size_t i, const void* from, size_t tokens) {
+  const StepProgram& p = token_program();
+  const ValueId tensor = p.values.cache.tensors[i];
+  const uint64_t row =
+      graph::canonical_bytes(p.graph().value(tensor)) / (batch_.features.size() + 1);
+  auto* const rows = static_cast<std::byte*>(p.address(tensor));
+  programs_.stream().copy(rows + (1 + cached_) * row, from, tokens * row);
+}
+
+// Does nothing if the program does not read the value.
+void Generator::write(const StepProgram& p, ValueId id, const std::vector<double>& numbers) {
+  if (void* const to = p.address(id))
+    programs_.write(to, exec::encode(numbers, p.graph().value(id).dtype));
+}
+
+// Reads the logits of one position of the window.
+void Generator::read_logits(const StepProgram& p, size_t row) {
+  const graph::Value& output = p.graph().value(p.values.output);
+  const uint64_t bytes = output.dims.back() * graph::dtype_bytes(output.dtype);
+  const auto* const rows = static_cast<const std::byte*>(p.address(p.values.output));
+  logits_ =
+      numbers_of({output.dtype, {output.dims.back()}, programs_.read(rows + row * bytes, bytes)});
+  logits_.resize(programs_.spec().classes);  // the model may have more outputs than that
 }
 
 }  // namespace runtime::train

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "runtime/error.h"
-#include "runtime/train/generate.h"
 #include "runtime/train/run.h"
 #include "tests/runtime/train/job.h"
 
@@ -233,60 +232,6 @@ TEST(Language, IsEvaluatedEverySoManySteps) {
   Lines both;
   run_training(other.config, other.data, *other.programs, *other.trainer, both, {});
   EXPECT_THAT(both.steps, ElementsAre(4, 6, 8));
-}
-
-// ---- generating text
-
-TEST(Sampling, TemperatureZeroTakesTheFirstLargest) {
-  const Numbers logits = {0, 3, 1, 3};
-  EXPECT_EQ(sample_token(logits, {.temperature = 0}, 0), 1);
-  EXPECT_EQ(sample_token(logits, {.temperature = 0.5, .top_k = 1}, 7), 1);
-}
-
-TEST(Sampling, DrawsByTheSoftmaxOfTheMostLikely) {
-  const Numbers logits = {std::log(1.0), std::log(4.0), std::log(3.0), std::log(2.0)};
-  std::vector<int> counts(4), of_two(4), cold(4);
-  constexpr int kDraws = 20000;
-  for (int i = 0; i < kDraws; ++i) {
-    ++counts[sample_token(logits, {.temperature = 1, .top_k = 0, .seed = 1}, i)];
-    ++of_two[sample_token(logits, {.temperature = 1, .top_k = 2, .seed = 1}, i)];
-    ++cold[sample_token(logits, {.temperature = 0.5, .top_k = 0, .seed = 1}, i)];
-  }
-  for (int k = 0; k < 4; ++k) {
-    const double p = std::exp(logits[k]);
-    EXPECT_NEAR(counts[k], kDraws * p / 10, 300);
-    EXPECT_NEAR(cold[k], kDraws * p * p / 30, 300);
-  }
-  EXPECT_NEAR(of_two[1], kDraws * 4.0 / 7, 300);
-  EXPECT_NEAR(of_two[2], kDraws * 3.0 / 7, 300);
-}
-
-TEST(Sampling, TheSeedAndThePositionDecide) {
-  const Numbers logits(100, 0.0);
-  std::vector<int32_t> a, b, c;
-  for (int i = 0; i < 20; ++i) {
-    a.push_back(sample_token(logits, {.seed = 1}, i));
-    b.push_back(sample_token(logits, {.seed = 1}, i));
-    c.push_back(sample_token(logits, {.seed = 2}, i));
-  }
-  EXPECT_EQ(a, b);
-  EXPECT_NE(a, c);
-  EXPECT_THROW(sample_token(Numbers{1, NAN}, {}, 0), NumericError);
-}
-
-TEST(Generator, FollowsTheTable) {
-  Job job(kBigram, "reference", {{"training.global_batch_size", "1"}});
-  data::TensorFile weights = job.trainer->weights();
-  auto* table = reinterpret_cast<double*>(weights.tensors.at("table.weight").bytes.data());
-  for (int i = 0; i < 25; ++i) table[i] = (i % 5 == (i / 5 * 2 + 1) % 5) ? 1 : 0;  // k -> 2k + 1
-  job.trainer->set_weights(weights, "memory");
-  for (const std::vector<int32_t>& prompt :
-       {std::vector<int32_t>{0}, {3, 2, 4, 4, 1, 2, 0}, {2, 2, 0}}) {
-    Generator generator(*job.trainer, job.data.train->spec(), {.temperature = 0}, prompt);
-    std::vector<int32_t> written;
-    for (int i = 0; i < 9; ++i) written.push_back(generator.next());
-    EXPECT_THAT(written, ElementsAre(1, 3, 2, 0, 1, 3, 2, 0, 1));
-  }
 }
 
 }  // namespace

@@ -1,0 +1,49 @@
+// The keys and values of a text's tokens, kept from step to step, so that one more token costs the
+// forward pass of that token alone.
+#ifndef RUNTIME_MODEL_KEY_VALUE_CACHE_H_
+#define RUNTIME_MODEL_KEY_VALUE_CACHE_H_
+
+#include <vector>
+
+#include "runtime/graph/build.h"
+#include "runtime/model/layer.h"
+
+namespace runtime::model {
+
+// What a forward pass of one sample does with the cache.
+enum class CacheUse {
+  kNone,    // nothing
+  kFill,    // computes a window of tokens and gives out the keys and values of all of them
+  kExtend,  // computes one token, which attends to those in the cache and to itself
+};
+
+// The cache in a graph, for windows of T tokens. Equivalent to: past_key_values in Hugging Face's
+// transformers, of a fixed size.
+struct KeyValueCache {
+  // The keys and the values of each attention layer in turn. With kExtend they are the cache itself
+  // (kState, [T + 1, C]): row 0 is that of the token which the step computes, and row 1 + i that of
+  // token i of the window; before the next step the caller copies row 0 to the token's own row.
+  // With kFill they are those of all tokens (kOutput, [T, C]), which the caller copies to the rows
+  // of the cache. The step copies neither, because operands lie at addresses that the device
+  // aligns.
+  std::vector<graph::ValueId> tensors;
+  // Inputs of kExtend. `position`: int32 [1, 1], the token's place in the window; kNone if no layer
+  // reads it. `mask`: [1, T + 1], which is added to the scores: 0 for the token itself and those
+  // before it, -infinity for other rows of the cache; kNone without attention.
+  graph::ValueId position = graph::kNone, mask = graph::kNone;
+};
+
+// Whether a model can extend a text by one token: its first layer looks up tokens, and the others
+// compute each token alone or let it attend to those before it.
+bool can_extend(const Model& model);
+
+// Appends the keys and values of all T tokens as outputs. qkv: [1, T, 3C], see Build::attention().
+void fill_cache(graph::Build& build, KeyValueCache& cache, graph::ValueId qkv);
+
+// Appends the attention of one token. qkv: [1, 1, 3C]; returns [1, 1, C]. `tokens` is T.
+graph::ValueId extend_attention(graph::Build& build, KeyValueCache& cache, graph::ValueId qkv,
+                                int64_t heads, int64_t tokens);
+
+}  // namespace runtime::model
+
+#endif  // RUNTIME_MODEL_KEY_VALUE_CACHE_H_
