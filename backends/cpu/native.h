@@ -85,7 +85,8 @@ enum class LayoutRule {
   kCanonical,    // every operand is canonical
   kElementwise,  // operands shaped like output 0 share its layout; the order of elements is
                  // irrelevant
-  kSameImage,    // operands shaped like output 0 share its layout, which is an image layout
+  kSameImage,    // operands shaped like output 0 share its layout, which is an image layout or the
+                 // batch-blocked one with a sample in every lane
   kPooling,      // input 0 and output 0 each have an image layout; the two may differ
   kImageInput,   // input 0 has an image layout
   kImageOutput,  // output 0 has an image layout

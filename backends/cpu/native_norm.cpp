@@ -1,8 +1,11 @@
-// Batch and layer normalisation in every image layout. Forward and backward pass over memory twice
+// Batch and layer normalisation. Batch normalisation works in every image layout, and in the
+// batch-blocked one if no lane is without a sample. Forward and backward pass over memory twice
 // each, post-operations included.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
+#include "backends/cpu/batch_blocked/plans.h"
 #include "backends/cpu/native.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/post_chain.h"
@@ -12,20 +15,30 @@ namespace backends::cpu {
 namespace {
 
 // The image cut into pieces of pixels that fit the first-level cache. NHWC counts as one image with
-// a single row of pixels.
+// a single row of pixels. In the batch-blocked layout the kernels see every lane of a channel as a
+// channel of its own, whose sums are merged afterwards.
 struct Pieces {
   ImageView view;
+  int64_t lanes = 1;
   int64_t image_pixels, piece_pixels, per_image;
 
-  explicit Pieces(const ImageView& v) : view(v) {
-    if (v.blocks == 1 && v.block == v.c) view = {1, 1, v.n * v.h * v.w, v.c, v.c, 1};
+  Pieces(const NativeContext& context, const Operation& op, const rt_tensor_desc& image) {
+    if (image.layout == batch_blocked::kLayout) {
+      lanes = batch_blocked::kBlock;
+      const int64_t* d = image.dims;
+      view = {1, 1, d[0] / lanes * d[1] * d[2], d[3] * lanes, d[3] * lanes, 1};
+    } else {
+      view = context.view(op, image);
+      const ImageView& v = view;
+      if (v.blocks == 1 && v.block == v.c) view = {1, 1, v.n * v.h * v.w, v.c, v.c, 1};
+    }
     image_pixels = view.h * view.w;
     piece_pixels =
         std::clamp<int64_t>(4096 / std::max<int64_t>(view.block, 1), 8, kernels::kMostPixels);
     per_image = (image_pixels + piece_pixels - 1) / piece_pixels;
   }
   int64_t count() const { return view.n * per_image; }
-  int64_t pixels() const { return view.n * image_pixels; }
+  int64_t pixels() const { return view.n * image_pixels * lanes; }
   int64_t channels() const { return view.blocks * view.block; }  // padding included
   int64_t grain() const { return kElementGrain / (piece_pixels * channels() + 1) + 1; }
 
@@ -66,6 +79,13 @@ struct Scratch {
     return static_cast<uint64_t>(threads * row()) * sizeof(double) +
            static_cast<uint64_t>(4 * (channels + 16)) * sizeof(float);
   }
+  // Gives every lane the value of its channel in vector(i), whose first elements are set, one for
+  // each channel.
+  void spread(int i, int64_t lanes) const {
+    if (lanes == 1) return;
+    float* v = vector(i);
+    for (int64_t c = channels / lanes; c-- > 0;) std::fill_n(v + c * lanes, lanes, v[c]);
+  }
   Scratch at(void* workspace) const { return {threads, channels, static_cast<char*>(workspace)}; }
   void clear() const {
     std::fill(first(0), first(threads), 0.0);
@@ -78,6 +98,23 @@ void check_vectors(const Operation& op, uint32_t begin, uint32_t end, int64_t ch
     if (op.input(i).rank == 1 && op.input(i).dims[0] == channels) continue;
     op.fail("input " + std::to_string(i) + " is " + rt::sdk::to_string(op.input(i)) +
             rt::sdk::format("; expected [%ld]", static_cast<long>(channels)));
+  }
+}
+
+// Merges the means and the sums of squared differences of the lanes of each channel, which have
+// seen the same number of pixels.
+void merge_lanes(const Scratch& s, int64_t lanes) {
+  if (lanes == 1) return;
+  const auto count = static_cast<double>(lanes);
+  for (int64_t c = 0; c < s.channels / lanes; ++c) {
+    const double *means = s.first(0) + c * lanes, *squares = s.second(0) + c * lanes;
+    double mean = 0, square = 0;
+    for (int64_t i = 0; i < lanes; ++i) mean += means[i] / count;
+    for (int64_t i = 0; i < lanes; ++i) {
+      square += squares[i] + s.pixels(0) * (means[i] - mean) * (means[i] - mean);
+    }
+    s.first(0)[c] = mean;
+    s.second(0)[c] = square;
   }
 }
 
@@ -109,8 +146,9 @@ void batch_statistics(const kernels::Table& kernel, const Pieces& pieces, const 
     }
     s.pixels(0) = a + b;
   }
-  const double count = std::max(s.pixels(0), 1.0);
-  for (int64_t c = 0; c < s.channels; ++c) s.second(0)[c] /= count;
+  merge_lanes(s, pieces.lanes);
+  const double count = std::max(s.pixels(0) * static_cast<double>(pieces.lanes), 1.0);
+  for (int64_t c = 0; c < s.channels / pieces.lanes; ++c) s.second(0)[c] /= count;
 }
 
 void apply_normalisation(const kernels::Table& kernel, const Pieces& pieces, const Scratch& s,
@@ -146,7 +184,7 @@ std::unique_ptr<Plan> make_batch_norm(const NativeContext& context, const Operat
   const int64_t channels = last_dim(op.input(0));
   check_vectors(op, 1, 5, channels);
   const double epsilon = op.number(RT_ATTR_EPSILON), momentum = op.number(RT_ATTR_MOMENTUM, 0.1);
-  const Pieces pieces(context.view(op, op.input(0)));
+  const Pieces pieces(context, op, op.input(0));
   const Scratch layout{context.engine.threads(), pieces.channels()};
   const PostChain chain(op, context.engine.channel_order(op.output(0)));
   auto plan = make_plan(
@@ -166,6 +204,7 @@ std::unique_ptr<Plan> make_batch_norm(const NativeContext& context, const Operat
           s.vector(1)[c] = static_cast<float>(factor);
           s.vector(2)[c] = static_cast<float>(input<float>(l, 2)[c] - center.rest * factor);
         }
+        for (const int i : {0, 1, 2}) s.spread(i, pieces.lanes);
         apply_normalisation(kernel, pieces, s, chain, l);
         const auto n = static_cast<double>(pieces.pixels());
         const double keep = n > 0 ? momentum : 0.0;  // an empty batch changes nothing
@@ -185,7 +224,7 @@ std::unique_ptr<Plan> make_batch_norm_inference(const NativeContext& context, co
   const int64_t channels = last_dim(op.input(0));
   check_vectors(op, 1, 5, channels);
   const double epsilon = op.number(RT_ATTR_EPSILON);
-  const Pieces pieces(context.view(op, op.input(0)));
+  const Pieces pieces(context, op, op.input(0));
   const Scratch layout{context.engine.threads(), pieces.channels()};
   const PostChain chain(op, context.engine.channel_order(op.output(0)));
   auto plan =
@@ -200,6 +239,7 @@ std::unique_ptr<Plan> make_batch_norm_inference(const NativeContext& context, co
                     s.vector(1)[c] = static_cast<float>(inverse * input<float>(l, 1)[c]);
                     s.vector(2)[c] = input<float>(l, 2)[c];
                   }
+                  for (const int i : {0, 1, 2}) s.spread(i, pieces.lanes);
                   apply_normalisation(kernel, pieces, s, chain, l);
                 });
   plan->edit().workspace_bytes = layout.bytes();
@@ -224,6 +264,13 @@ void gradient_sums(const kernels::Table& kernel, const Pieces& pieces, const Scr
   for (int part = 1; part < s.threads; ++part) {
     for (int64_t c = 0; c < 2 * s.channels; ++c) s.first(0)[c] += s.first(part)[c];
   }
+  if (pieces.lanes == 1) return;
+  for (double* sums : {s.first(0), s.second(0)}) {
+    for (int64_t c = 0; c < s.channels / pieces.lanes; ++c) {
+      const double* lane = sums + c * pieces.lanes;
+      sums[c] = std::accumulate(lane, lane + pieces.lanes, 0.0);
+    }
+  }
 }
 
 std::unique_ptr<Plan> make_batch_norm_backward(const NativeContext& context, const Operation& op) {
@@ -233,7 +280,7 @@ std::unique_ptr<Plan> make_batch_norm_backward(const NativeContext& context, con
   expect_same_dims(op, op.input(1), op.output(0));
   const int64_t channels = last_dim(op.input(0));
   check_vectors(op, 2, 3, channels);
-  const Pieces pieces(context.view(op, op.output(0)));
+  const Pieces pieces(context, op, op.output(0));
   const Scratch layout{context.engine.threads(), pieces.channels()};
   auto plan = make_plan(
       context, "native:batch_norm_backward",
@@ -242,6 +289,7 @@ std::unique_ptr<Plan> make_batch_norm_backward(const NativeContext& context, con
         s.clear();
         const auto* saved = static_cast<const float*>(l.saved);
         std::copy(saved, saved + channels, s.vector(0));
+        s.spread(0, pieces.lanes);
         gradient_sums(kernel, pieces, s, l);
         const double n = std::max<double>(static_cast<double>(pieces.pixels()), 1.0);
         for (int64_t c = 0; c < channels; ++c) {
@@ -254,6 +302,7 @@ std::unique_ptr<Plan> make_batch_norm_backward(const NativeContext& context, con
           output<float>(l, 1)[c] = static_cast<float>(product * inverse);
           output<float>(l, 2)[c] = static_cast<float>(sum);
         }
+        for (const int i : {1, 2, 3}) s.spread(i, pieces.lanes);
         const float *dy = input<float>(l, 0), *x = input<float>(l, 1);
         float* dx = output<float>(l, 0);
         parallel_for(s.threads, pieces.count(), pieces.grain(), [&](int64_t begin, int64_t end) {

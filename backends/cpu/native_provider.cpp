@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/cpu/batch_blocked/plans.h"
 #include "backends/cpu/post_chain.h"
 #include "rt/operations.h"
 #include "rt/sdk/post_ops.h"
@@ -68,6 +69,12 @@ bool moves_zero(const Operation& op) {
   return function >= RT_ACTIVATION_SIGMOID && function != RT_ACTIVATION_SQRT;
 }
 
+// A batch-blocked image every lane of which has a sample.
+bool is_full_block(const rt_tensor_desc& tensor) {
+  return tensor.layout == batch_blocked::kLayout && tensor.rank == 4 &&
+         tensor.dims[0] % batch_blocked::kBlock == 0;
+}
+
 // Gives all operands shaped like output 0 the same layout: the first foreign one among them, or the
 // canonical layout if there is none.
 std::optional<Refusal> shared_layout(const NativeContext& context, const Operation& op, bool image,
@@ -81,7 +88,7 @@ std::optional<Refusal> shared_layout(const NativeContext& context, const Operati
   });
   if (layout != RT_LAYOUT_CANONICAL) {
     const rt_tensor_desc probe = with_layout(y, layout);
-    const bool works = image ? context.layouts.image_view(probe).has_value()
+    const bool works = image ? context.layouts.image_view(probe) || is_full_block(probe)
                              : context.engine.layout_is_elementwise(probe);
     if (!works) return Refusal{0, "has a layout that this operation does not take"};
   }
