@@ -7,7 +7,7 @@
 namespace backends::cpu::products {
 namespace {
 
-constexpr int64_t kPanelsAtOnce = 4;  // panels of columns after which finished rows are handed on
+constexpr int64_t kPanelsAtOnce = 12;  // panels of columns after which finished rows are handed on
 constexpr int64_t kLineFloats = 16;   // of a cache line
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
