@@ -34,9 +34,8 @@ struct KernelTable {
   int64_t rows, columns;  // of the largest tile
   int64_t depth_step;     // packed tiles are filled up with zeros to a multiple of this depth
   int64_t bytes;          // of one packed element
-  int64_t
-      rows_in_cache;  // how many rows of the left operand, and how much depth, are packed at a time
-  int64_t depth_in_cache;
+  // How many rows of the left operand, and how much depth, are packed at a time.
+  int64_t rows_in_cache, depth_in_cache;
   // Makes the calling thread ready for `multiply`, and undoes that. May be null.
   void (*begin)();
   void (*end)();

@@ -1,11 +1,11 @@
 // Products in float32 by the matrix unit of newer Intel processors (AMX), which multiplies bfloat16
 // and adds in float32.
 //
-// A float has 24 significant bits and a bfloat16 has 8, so each float is the exact sum of three: x
-// = high + middle + low. Of the nine products of the parts of two factors the six largest are
-// computed; those left out are below 2^-23 of the product, as one rounding of float32 is. The five
-// small ones are summed first, so that they are not rounded to the precision of the large one.
-// Numbers below 2^-102 lose low parts, because the unit takes denormal numbers as zero.
+// A float has 24 significant bits and a bfloat16 has 8, so each float is the exact sum of three:
+// x = high + middle + low. Of the nine products of the parts of two factors the six largest are
+// computed; those left out are below 2^-23 of the product, as one rounding of float32 is. The unit
+// takes denormal numbers as zero, so that the parts of small numbers would be lost; therefore
+// packed numbers are multiplied by kScale.
 #include <immintrin.h>
 
 #include <utility>
@@ -39,17 +39,39 @@ PRODUCTS_INLINE Split split(V x) {
   return {{high, middle, (I)(rest - (V)middle)}};
 }
 
-// Bits of a number that would be infinite after rounding to bfloat16, or that is no finite number.
-constexpr int32_t kLargest = 0x7F7F7FFF;
-PRODUCTS_INLINE I too_large(V x) { return ((I)x & 0x7FFFFFFF) > kLargest; }
+// With this factor all parts of a number from kSmallest to kLargest, and of 0, are normal numbers,
+// and a sum of 2^16 products is finite.
+constexpr float kScale = 0x1p28f;
+constexpr float kSmallest = 0x1p-130f, kLargest = 0x1p27f;
 
-PRODUCTS_INLINE bool any(I mask) {
-  return _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask) != 0;
+typedef uint32_t U __attribute__((vector_size(kLanes * 4)));
+
+PRODUCTS_INLINE uint32_t bits(float x) {
+  uint32_t value;
+  __builtin_memcpy(&value, &x, sizeof(value));
+  return value;
 }
+
+// Watches whether numbers are 0 or from kSmallest to kLargest. As integers, the bits of positive
+// numbers are in the order of the numbers, with the infinite one and those that are none behind.
+struct Range {
+  U largest{}, smallest = ~U{};
+
+  PRODUCTS_INLINE void add(V x) {
+    const U u = (U)x & 0x7FFFFFFF, before = u - 1;  // 0 becomes the largest
+    largest = u > largest ? u : largest;
+    smallest = before < smallest ? before : smallest;
+  }
+  PRODUCTS_INLINE bool good() const {
+    for (int i = 0; i < kLanes; ++i) {
+      if (largest[i] > bits(kLargest) || smallest[i] < bits(kSmallest) - 1) return false;
+    }
+    return true;
+  }
+};
 
 // Two registers of bfloat16 in upper halves as one: first and second in turn, or first in the lower
 // half.
-typedef uint32_t U __attribute__((vector_size(kLanes * 4)));
 PRODUCTS_INLINE I in_turn(I even, I odd) {
   return (I)((U)even >> 16) | (odd & (int32_t)0xFFFF0000);
 }
@@ -78,9 +100,9 @@ PRODUCTS_INLINE void read_square(const Matrix& m, bool stored_by_rows, int64_t r
 }
 
 bool pack_left(const Matrix& a, int64_t rows, int64_t depth, void* packed) {
-  I bad{};
-  auto* to = static_cast<char*>(packed);
   const bool by_rows = a.column == 1;
+  auto* to = static_cast<char*>(packed);
+  Range range;
   for (int64_t k = 0; k < depth; k += kDepth, to += kStepBytes) {
     for (int64_t tile = 0; tile < 2; ++tile) {
       V first[kLanes], second[kLanes];
@@ -89,21 +111,22 @@ bool pack_left(const Matrix& a, int64_t rows, int64_t depth, void* packed) {
       read_square(from, by_rows, here, depth - k, first);
       read_square(from.at(0, kSide), by_rows, here, depth - k - kSide, second);
       PRODUCTS_UNROLL for (int i = 0; i < kLanes; ++i) {
-        bad |= too_large(first[i]) | too_large(second[i]);
-        const Split x = split(first[i]), y = split(second[i]);
+        range.add(first[i]);
+        range.add(second[i]);
+        const Split x = split(first[i] * kScale), y = split(second[i] * kScale);
         PRODUCTS_UNROLL for (int p = 0; p < kParts; ++p) {
           put(to + (2 * p + tile) * kTileBytes + i * 64, one_after_other(x.part[p], y.part[p]));
         }
       }
     }
   }
-  return !any(bad);
+  return range.good();
 }
 
 bool pack_right(const Matrix& b, int64_t depth, int64_t columns, void* packed) {
-  I bad{};
-  auto* to = static_cast<char*>(packed);
   const bool by_rows = b.column == 1;
+  auto* to = static_cast<char*>(packed);
+  Range range;
   for (int64_t k = 0; k < depth; k += kDepth, to += kStepBytes) {
     for (int64_t tile = 0; tile < 2; ++tile) {
       PRODUCTS_UNROLL for (int half = 0; half < 2; ++half) {
@@ -111,8 +134,9 @@ bool pack_right(const Matrix& b, int64_t depth, int64_t columns, void* packed) {
         read_square(b.at(k + half * kSide, tile * kSide), by_rows, depth - k - half * kSide,
                     columns - tile * kSide, square);
         PRODUCTS_UNROLL for (int i = 0; i < kLanes; i += 2) {
-          bad |= too_large(square[i]) | too_large(square[i + 1]);
-          const Split x = split(square[i]), y = split(square[i + 1]);
+          range.add(square[i]);
+          range.add(square[i + 1]);
+          const Split x = split(square[i] * kScale), y = split(square[i + 1] * kScale);
           PRODUCTS_UNROLL for (int p = 0; p < kParts; ++p) {
             put(to + (2 * p + tile) * kTileBytes + (half * kSide + i) * 32,
                 in_turn(x.part[p], y.part[p]));
@@ -121,7 +145,7 @@ bool pack_right(const Matrix& b, int64_t depth, int64_t columns, void* packed) {
       }
     }
   }
-  return !any(bad);
+  return range.good();
 }
 
 void begin() {
@@ -191,13 +215,14 @@ void multiply(const Tile& tile) {
   _tile_stored(1, &sum[0][kSide], kColumns * 4);
   _tile_stored(2, &sum[kSide][0], kColumns * 4);
   _tile_stored(3, &sum[kSide][kSide], kColumns * 4);
+  const __m512 scale = _mm512_set1_ps(1 / (kScale * kScale));
   for (int w = 0; w < 2; ++w) {
     const int64_t here = tile.columns - w * kSide;
     if (here <= 0) break;
     const __mmask16 mask = here >= kLanes ? 0xFFFF : (__mmask16)((1u << here) - 1);
     for (int64_t r = 0; r < tile.rows; ++r) {
       float* c = tile.c + r * tile.c_row + w * kSide;
-      __m512 value = _mm512_load_ps(&sum[r][w * kSide]);
+      __m512 value = _mm512_mul_ps(_mm512_load_ps(&sum[r][w * kSide]), scale);
       if (tile.add) value = _mm512_add_ps(value, _mm512_maskz_loadu_ps(mask, c));
       _mm512_mask_storeu_ps(c, mask, value);
     }

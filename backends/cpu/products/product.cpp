@@ -8,7 +8,7 @@ namespace backends::cpu::products {
 namespace {
 
 constexpr int64_t kPanelsAtOnce = 12;  // panels of columns after which finished rows are handed on
-constexpr int64_t kLineFloats = 16;   // of a cache line
+constexpr int64_t kLineFloats = 16;    // of a cache line
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
@@ -25,8 +25,8 @@ int64_t even_block(int64_t count, int64_t most, int64_t step) {
 // How a thread's part is cut for the caches.
 struct Blocking {
   int64_t rows, depth;  // at most, of the block of the left operand that is packed at a time
-  uint64_t left_tile, left_bytes,
-      right_bytes;  // bytes of one packed tile, of a packed block and of a packed panel
+  uint64_t left_tile;   // bytes of one packed tile,
+  uint64_t left_bytes, right_bytes;  // of a packed block and of a packed panel
 
   Blocking(const KernelTable& k, int64_t part_rows, int64_t full_depth)
       : rows(std::min(k.rows_in_cache, part_rows)),

@@ -87,7 +87,7 @@ void expect_right(const Case& c, const Floats& result) {
     for (int64_t j = 0; j < c.sizes.columns; ++j) {
       const auto [value, bound] = c.expected(i, j);
       const float found = result[static_cast<size_t>(i * c.sizes.columns + j)];
-      ASSERT_NEAR(found, value, 1e-6 * bound + 1e-30)
+      ASSERT_NEAR(found, value, 1e-6 * bound + 1e-44)
           << "(" << i << "," << j << ") of " << c.text();
     }
   }
@@ -169,6 +169,25 @@ TEST(Products, InfiniteAndLargestNumbersAreAsInFloat32) {
         }
       }
       EXPECT_TRUE(std::isfinite(result[0]));
+    }
+  }
+}
+
+// Small numbers keep their digits, whatever they are multiplied by, and beside large ones.
+TEST(Products, SmallNumbersKeepTheirDigits) {
+  for (const KernelTable* kernels : all_kernels()) {
+    SCOPED_TRACE(kernels->name);
+    for (const auto& [of_a, of_b] :
+         {std::pair{-100, 100}, {-130, 120}, {-140, 100}, {-60, -60}, {120, -149}}) {
+      Case c({33, 40, 70}, false, true, 8);
+      for (float& x : c.a) x = std::ldexp(x, of_a);
+      for (float& x : c.b) x = std::ldexp(x, of_b);
+      expect_right(c, run(c, *kernels, 1));
+      if (of_b > 0) continue;                                  // the products would be infinite
+      for (size_t i = 0; i < c.a.size(); i += 70) c.a[i] = 0;  // the first of each row
+      c.a[140] = 1e30f, c.b[0] = 0;
+      c.b[1] = std::ldexp(1.0f, of_b);
+      expect_right(c, run(c, *kernels, 1));
     }
   }
 }
