@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/analysis/scaling.h"
-#include "runtime/cli/commands.h"
+#include "runtime/cli/bench_commands.h"
 #include "runtime/cli/session.h"
 #include "runtime/error.h"
 #include "runtime/step/ranks.h"

@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "runtime/cli/bench_commands.h"
 #include "runtime/cli/session.h"
 
 namespace runtime::cli {

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "runtime/analysis/scaling.h"
-#include "runtime/cli/commands.h"
+#include "runtime/cli/bench_commands.h"
 #include "runtime/error.h"
 #include "runtime/launch/run_ranks.h"
 #include "runtime/model/layer_types.h"

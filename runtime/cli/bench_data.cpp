@@ -6,7 +6,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "runtime/cli/commands.h"
+#include "runtime/cli/bench_commands.h"
 #include "runtime/launch/run_ranks.h"
 #include "runtime/step/ranks.h"
 #include "runtime/train/open.h"

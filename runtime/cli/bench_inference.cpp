@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/cli/bench.h"
-#include "runtime/cli/commands.h"
+#include "runtime/cli/bench_commands.h"
 #include "runtime/error.h"
 #include "runtime/train/open.h"
 

@@ -14,7 +14,7 @@
 #include <set>
 
 #include "runtime/analysis/scaling.h"
-#include "runtime/cli/commands.h"
+#include "runtime/cli/bench_commands.h"
 #include "runtime/error.h"
 #include "runtime/launch/child.h"
 #include "runtime/launch/cores.h"
