@@ -37,7 +37,7 @@ const KernelTable* split_kernels() {
 #if defined(__linux__) && defined(__x86_64__)
   constexpr int kRequestPermission = 0x1023,
                 kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
-  if (__builtin_cpu_supports("x86-64-v4") && has_matrix_unit() &&
+  if (widest_isa() == Isa::kAvx512 && has_matrix_unit() &&
       syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0) {
     return &kAmxKernels;
   }

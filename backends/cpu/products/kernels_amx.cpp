@@ -215,16 +215,16 @@ void multiply(const Tile& tile) {
   _tile_stored(1, &sum[0][kSide], kColumns * 4);
   _tile_stored(2, &sum[kSide][0], kColumns * 4);
   _tile_stored(3, &sum[kSide][kSide], kColumns * 4);
-  const __m512 scale = _mm512_set1_ps(1 / (kScale * kScale));
+  constexpr float kUnscale = 1 / (kScale * kScale);
   for (int w = 0; w < 2; ++w) {
     const int64_t here = tile.columns - w * kSide;
     if (here <= 0) break;
     const __mmask16 mask = here >= kLanes ? 0xFFFF : (__mmask16)((1u << here) - 1);
     for (int64_t r = 0; r < tile.rows; ++r) {
       float* c = tile.c + r * tile.c_row + w * kSide;
-      __m512 value = _mm512_mul_ps(_mm512_load_ps(&sum[r][w * kSide]), scale);
-      if (tile.add) value = _mm512_add_ps(value, _mm512_maskz_loadu_ps(mask, c));
-      _mm512_mask_storeu_ps(c, mask, value);
+      V value = load(&sum[r][w * kSide]) * kUnscale;
+      if (tile.add) value += (V)_mm512_maskz_loadu_ps(mask, c);
+      _mm512_mask_storeu_ps(c, mask, (__m512)value);
     }
   }
 }
