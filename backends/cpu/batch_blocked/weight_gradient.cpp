@@ -18,6 +18,7 @@ constexpr int64_t kKeptBytes = 16 << 20;
 // threads as well.
 constexpr double kImbalance = 1.15;
 constexpr int kMaxTileVectors = 64;
+constexpr int64_t kPageBytes = 4096;
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -91,7 +92,11 @@ void WeightGradient::choose_split() {
 double WeightGradient::cycles() const {
   const double row = static_cast<double>(shape_.q) * pixel_cycles_ + 20 + 3 * kernel_->columns;
   const auto tile_blocks = static_cast<double>(tiles_ * sample_vectors(shape_.n, *kernels_));
-  return tile_blocks * (static_cast<double>(shape_.p) * row + 150);
+  // Where pixels are whole pages apart, those of an image fall into so few sets of the caches that
+  // they do not stay there. Measured: twice the time with 64 and 128 channels on Sapphire Rapids.
+  const auto whole_pages = [](int64_t channels) { return channels * kBlock * 4 % kPageBytes == 0; };
+  const bool collides = whole_pages(shape_.c) || whole_pages(shape_.o);
+  return (collides ? 2.0 : 1.0) * tile_blocks * (static_cast<double>(shape_.p) * row + 150);
 }
 
 // Rounded up to whole groups of kBlock vectors, as sum_lanes needs them.
