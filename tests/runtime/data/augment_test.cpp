@@ -48,7 +48,7 @@ TEST(Augment, EveryPlaceAndBothSidesComeUpEquallyOften) {
   for (int down = -1; down <= 1; ++down) {
     for (int right = -1; right <= 1; ++right) {
       for (const bool mirrored : {false, true})
-        EXPECT_NEAR(seen[moved(down, right, mirrored)], kDraws / 18, 90) << down << " " << right;
+        EXPECT_NEAR(seen[moved(down, right, mirrored)], kDraws / 18.0, 90) << down << " " << right;
     }
   }
 }
