@@ -67,7 +67,7 @@ data::Loader make_loader(const Session& s) {
   return {s.data.train, options};
 }
 
-// What one rank measures.
+// The measurements of one rank.
 struct Measured {
   train::StepCost cost;   // medians
   double data_share = 0;  // of the time of all steps, in which the rank waited for its batch

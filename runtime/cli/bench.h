@@ -1,4 +1,4 @@
-// What `bench` and `bench --inference` share.
+// These functions are shared by `bench` and `bench --inference`.
 #ifndef RUNTIME_CLI_BENCH_H_
 #define RUNTIME_CLI_BENCH_H_
 

@@ -10,7 +10,7 @@
 
 namespace runtime::model {
 
-// What a forward pass of one sample does with the cache.
+// A forward pass of one sample uses the cache in one of these ways.
 enum class CacheUse {
   kNone,    // nothing
   kFill,    // computes a window of tokens and gives out the keys and values of all of them

@@ -104,7 +104,9 @@ void Product::run(const Matrix& a, const Matrix& b, float* c, void* workspace,
   };
   if (parts() == 1) return work(0);
 #pragma omp parallel num_threads(parts())
-  work(omp_get_thread_num());
+  for (int number = omp_get_thread_num(); number < parts(); number += omp_get_num_threads()) {
+    work(number);
+  }
 }
 
 bool Product::run_part(const KernelTable& k, const Part& part, const Matrix& a, const Matrix& b,

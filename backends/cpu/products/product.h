@@ -21,8 +21,8 @@ struct Sizes {
   int64_t rows, columns, depth;
 };
 
-// What is done to rows `row` to `row + rows` and columns `column` to `column + columns` of the
-// result as soon as they are complete, while they are in the cache.
+// The work that is done to rows `row` to `row + rows` and columns `column` to `column + columns` of
+// the result as soon as they are complete, while they are in the cache.
 using Finish = std::function<void(int64_t row, int64_t rows, int64_t column, int64_t columns)>;
 
 // How a product is divided among threads. An element of the result is always summed by one thread

@@ -8,9 +8,9 @@
 
 namespace backends::cpu {
 
-// Offers `matmul` of canonical operands whose operand b has two dimensions, with any
-// post-operations: once in float32 arithmetic, and once by the matrix unit (`Engine::bf16x3`). Has
-// no layouts of its own.
+// This provider offers `matmul` of canonical operands whose operand b has two dimensions, with any
+// post-operations: once in float32 arithmetic, and once by the matrix unit (`Engine::bf16x3`). It
+// has no layouts of its own.
 class ProductProvider : public Provider {
  public:
   explicit ProductProvider(const Engine& engine);
