@@ -15,7 +15,7 @@
 namespace backends::cpu::products {
 namespace {
 #define LANES 16
-#include "backends/cpu/products/transpose.inc"
+#include "backends/cpu/products/registers.inc"
 
 constexpr int kSide =
     16;  // rows of a hardware tile, and its columns of float32 or of pairs of bfloat16

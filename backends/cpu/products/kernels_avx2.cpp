@@ -8,9 +8,9 @@ namespace backends::cpu::products {
 namespace {
 #define LANES 8
 constexpr int kRows = 6, kVectors = 2;
-// kernels.inc uses names of transpose.inc.
+// kernels.inc uses names of registers.inc.
 // clang-format off
-#include "backends/cpu/products/transpose.inc"
+#include "backends/cpu/products/registers.inc"
 #include "backends/cpu/products/kernels.inc"
 // clang-format on
 }  // namespace
