@@ -22,6 +22,7 @@
 #include "backends/cpu/batch_blocked/pooling.h"
 #include "backends/cpu/batch_blocked/reorder.h"
 #include "backends/cpu/batch_blocked/weight_gradient.h"
+#include "backends/cpu/batch_blocked/matrix_unit_convolution.h"
 #include "backends/cpu/batch_blocked/winograd.h"
 #include "backends/cpu/batch_blocked/winograd_gradient.h"
 
@@ -31,6 +32,7 @@ using backends::cpu::batch_blocked::Convolution;
 using backends::cpu::batch_blocked::ConvShape;
 using backends::cpu::batch_blocked::Direction;
 using backends::cpu::batch_blocked::find_winograd;
+using backends::cpu::batch_blocked::MatrixUnitConvolution;
 using backends::cpu::batch_blocked::from_blocked;
 using backends::cpu::batch_blocked::kBlock;
 using backends::cpu::batch_blocked::Pooling;
@@ -282,6 +284,16 @@ void bench_convolution(const Named& named, int threads, int rounds) {
                             [=, &x, &y, &w] {
                               winograd->run(forward ? x.get() : y.get(), w.get(),
                                             forward ? y.get() : x.get(), scratch->get(), none);
+                            },
+                            {}});
+    }
+    if (backends::cpu::batch_blocked::matrix_unit_kernels() != nullptr) {
+      auto unit = std::make_shared<MatrixUnitConvolution>(s, direction, threads, best_kernels());
+      auto scratch = std::make_shared<Buffer>(static_cast<int64_t>(unit->workspace_bytes() / 4));
+      contenders.push_back({"matrix_unit",
+                            [=, &x, &y, &w] {
+                              unit->run(forward ? x.get() : y.get(), w.get(),
+                                        forward ? y.get() : x.get(), scratch->get(), none);
                             },
                             {}});
     }

@@ -3,25 +3,15 @@
 #ifndef BACKENDS_CPU_BATCH_BLOCKED_CONVOLUTION_H_
 #define BACKENDS_CPU_BATCH_BLOCKED_CONVOLUTION_H_
 
-#include <utility>
-#include <vector>
-
-#include "backends/cpu/batch_blocked/shapes.h"
+#include "backends/cpu/batch_blocked/geometry.h"
 
 namespace backends::cpu::batch_blocked {
-
-// Which of the two operations a Convolution or Winograd object computes.
-enum class Direction { kForward, kBackwardData };
 
 // The kernel whose channel tiles pad this number of output channels least.
 const ConvKernel& best_width(const KernelTable& kernels, int64_t channels);
 
 // A convolution of one shape. Immutable after construction: run() may be called in several threads
 // at once with different buffers.
-//
-// Output pixels with the same set of taps inside the image form a class, and a register tile holds
-// pixels of one class only. So taps that fall on padding, or between the pixels of a strided
-// gradient, cost nothing.
 class Convolution {
  public:
   // `threads` >= 1. `kernels` outlives this object.
@@ -40,14 +30,9 @@ class Convolution {
   double cycles() const;
 
  private:
-  struct Axis;
-  Axis axis(int64_t out, int64_t in, int64_t k, int64_t stride, int64_t pad,
-            int64_t dilation) const;
-  void add_tiles(const std::vector<std::pair<int64_t, int64_t>>& pixels, int32_t first_run,
-                 int32_t run_count, const Axis& rows, const Axis& columns);
-  int64_t strip_rows(int64_t height) const;
-  void build_tiles(const Axis& rows, const Axis& columns);
-  void add_runs(const Axis& rows, int row_class, const Axis& columns, int column_class);
+  bool forward() const { return direction_ == Direction::kForward; }
+  int64_t strip_rows() const;
+  int64_t strip_count() const { return static_cast<int64_t>(geometry_.strips.size()); }
   void pack(const float* weights, float* packed, int64_t begin, int64_t end) const;
   void run_unit(const float* in, const float* packed, float* out, const PostOps& post,
                 int64_t unit) const;
@@ -56,14 +41,11 @@ class Convolution {
   const KernelTable* kernels_;
   Direction direction_;
   int threads_;
-  const ConvKernel* kernel_;
   int64_t in_channels_, out_channels_, in_pixels_, out_pixels_, in_width_;
+  const ConvKernel* kernel_;
   int64_t channel_tiles_;
   int64_t channel_splits_ = 1;  // work items into which the channel tiles are divided
-  std::vector<Run> runs_;
-  std::vector<PixelTile> tiles_;
-  // Strip i is tiles_[strips_[i] .. strips_[i + 1]): a few rows that stay in the cache.
-  std::vector<int32_t> strips_;
+  Geometry geometry_;
 };
 
 }  // namespace backends::cpu::batch_blocked

@@ -1,10 +1,13 @@
 #include "backends/cpu/batch_blocked/kernel_table.h"
+#include "backends/cpu/batch_blocked/matrix_unit_kernels.h"
+#include "backends/cpu/products/product.h"
 
 namespace backends::cpu::batch_blocked {
 
 extern const KernelTable kGenericKernels;
 #if defined(__x86_64__)
 extern const KernelTable kAvx512Kernels, kAvx2Kernels;
+extern const MatrixUnitKernels kAmxKernels;
 #endif
 
 const KernelTable& kernels_for([[maybe_unused]] Isa isa) {
@@ -13,6 +16,13 @@ const KernelTable& kernels_for([[maybe_unused]] Isa isa) {
   if (isa == Isa::kAvx2) return kAvx2Kernels;
 #endif
   return kGenericKernels;
+}
+
+const MatrixUnitKernels* matrix_unit_kernels() {
+#if defined(__x86_64__)
+  if (products::split_kernels() != nullptr) return &kAmxKernels;
+#endif
+  return nullptr;
 }
 
 }  // namespace backends::cpu::batch_blocked

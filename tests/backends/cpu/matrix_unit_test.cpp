@@ -1,0 +1,105 @@
+// Compares convolutions by the matrix unit with plain loops. Without such a unit (AMX) they are
+// skipped.
+
+#include <gtest/gtest.h>
+
+#include "backends/cpu/batch_blocked/matrix_unit_convolution.h"
+#include "tests/backends/cpu/batch_blocked_support.h"
+
+namespace backends::cpu::batch_blocked {
+namespace {
+
+class MatrixUnit : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (matrix_unit_kernels() == nullptr) GTEST_SKIP() << "this processor has no AMX";
+  }
+};
+
+// The shapes of all convolutions, and some with whole and with broken steps of 32 channels.
+template <typename Check>
+void for_shapes(Check check) {
+  std::vector<ConvShape> shapes = conv_shapes();
+  shapes.push_back(conv(37, 9, 9, 64, 96, 3, 3, 1, 1, 1, 1, 1));
+  shapes.push_back(conv(48, 10, 10, 64, 40, 3, 3, 1, 1, 2, 1, 1));
+  shapes.push_back(conv(64, 4, 4, 100, 33, 3, 3, 1, 1, 1, 1, 1));
+  shapes.push_back(conv(32, 6, 6, 64, 128, 1, 1, 0, 0, 2));
+  for (const ConvShape& shape : shapes) {
+    for (const int threads : {1, 3}) {
+      SCOPED_TRACE(describe(kernels_for(widest_isa()), shape, threads));
+      check(shape, threads);
+    }
+  }
+}
+
+TEST_F(MatrixUnit, Forward) {
+  for_shapes([](const ConvShape& s, int threads) {
+    const Data data(s);
+    const Values bias = numbers(s.o, 4), residual = numbers(s.n * s.p * s.q * s.o, 5);
+    Values expected(data.y.size());
+    for_products(s, [&](size_t x, size_t w, size_t y) { expected[y] += data.x[x] * data.w[w]; });
+    for (size_t i = 0; i < expected.size(); ++i) {
+      expected[i] = std::max(0.0f, expected[i] + bias[i % bias.size()] + residual[i]);
+    }
+    Buffer x = block(data.x, s.n), w = copy(data.w), b = copy(bias), r = block(residual, s.n);
+    PostOps post;
+    post.ops[post.count++] = {Post::kBias, b.get()};
+    post.ops[post.count++] = {Post::kResidualAdd, r.get()};
+    post.ops[post.count++] = {Post::kRelu, nullptr};
+    const MatrixUnitConvolution op(s, Direction::kForward, threads, kernels_for(widest_isa()));
+    expect_near(run(op, x, w, s.p * s.q * s.o, s.n, post), expected, "y");
+  });
+}
+
+TEST_F(MatrixUnit, BackwardData) {
+  for_shapes([](const ConvShape& s, int threads) {
+    const Data data(s);
+    Values expected(data.x.size());
+    for_products(s, [&](size_t x, size_t w, size_t y) { expected[x] += data.y[y] * data.w[w]; });
+    for (size_t i = 0; i < expected.size(); ++i) expected[i] = data.x[i] > 0 ? expected[i] : 0.0f;
+    Buffer dy = block(data.y, s.n), w = copy(data.w), saved = block(data.x, s.n);
+    PostOps post;
+    post.ops[post.count++] = {Post::kReluBackward, saved.get()};
+    const MatrixUnitConvolution op(s, Direction::kBackwardData, threads,
+                                   kernels_for(widest_isa()));
+    expect_near(run(op, dy, w, s.h * s.w * s.c, s.n, post), expected, "dx");
+  });
+}
+
+// The result of the last sample of `s`, whose first number of x, or the first weight, is `special`.
+template <typename Run>
+void expect_as_without_the_unit(const ConvShape& s, float special, bool in_weights, Run run_both) {
+  Data data(s);
+  (in_weights ? data.w : data.x).front() = special;
+  const auto [actual, expected] = run_both(data);
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) {
+    if (std::isnan(expected[i])) {
+      EXPECT_TRUE(std::isnan(actual[i])) << i;
+    } else {
+      EXPECT_EQ(actual[i], expected[i]) << i;
+    }
+  }
+}
+
+// What the unit cannot multiply is left to the direct algorithm as a whole.
+TEST_F(MatrixUnit, NumbersThatCannotBePacked) {
+  const ConvShape s = conv(20, 5, 5, 40, 8, 3, 3, 1, 1, 1, 1, 1);
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const float special : {inf, -inf, std::nanf(""), 3e38f, -1e9f}) {
+    for (const bool in_weights : {false, true}) {
+      SCOPED_TRACE(std::to_string(special) + (in_weights ? " in w" : " in x"));
+      expect_as_without_the_unit(s, special, in_weights, [&](const Data& data) {
+        Buffer x = block(data.x, s.n), w = copy(data.w);
+        const KernelTable& k = kernels_for(widest_isa());
+        const int64_t elements = s.p * s.q * s.o;
+        return std::pair(
+            run(MatrixUnitConvolution(s, Direction::kForward, 2, k), x, w, elements, s.n, {}),
+            run(Convolution(s, Direction::kForward, 2, k), x, w, elements, s.n, {}));
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace backends::cpu::batch_blocked
