@@ -23,6 +23,7 @@
 #include "backends/cpu/batch_blocked/reorder.h"
 #include "backends/cpu/batch_blocked/weight_gradient.h"
 #include "backends/cpu/batch_blocked/matrix_unit_convolution.h"
+#include "backends/cpu/batch_blocked/matrix_unit_gradient.h"
 #include "backends/cpu/batch_blocked/winograd.h"
 #include "backends/cpu/batch_blocked/winograd_gradient.h"
 
@@ -33,6 +34,7 @@ using backends::cpu::batch_blocked::ConvShape;
 using backends::cpu::batch_blocked::Direction;
 using backends::cpu::batch_blocked::find_winograd;
 using backends::cpu::batch_blocked::MatrixUnitConvolution;
+using backends::cpu::batch_blocked::MatrixUnitGradient;
 using backends::cpu::batch_blocked::from_blocked;
 using backends::cpu::batch_blocked::kBlock;
 using backends::cpu::batch_blocked::Pooling;
@@ -311,6 +313,15 @@ void bench_convolution(const Named& named, int threads, int rounds) {
     contenders.push_back({"winograd",
                           [=, &x, &y, &w, &db] {
                             winograd->run(x.get(), y.get(), w.get(), db.get(), scratch->get());
+                          },
+                          {}});
+  }
+  if (backends::cpu::batch_blocked::matrix_unit_kernels() != nullptr) {
+    auto unit = std::make_shared<MatrixUnitGradient>(s, threads, best_kernels());
+    auto scratch = std::make_shared<Buffer>(static_cast<int64_t>(unit->workspace_bytes() / 4));
+    contenders.push_back({"matrix_unit",
+                          [=, &x, &y, &w, &db] {
+                            unit->run(x.get(), y.get(), w.get(), db.get(), scratch->get());
                           },
                           {}});
   }

@@ -4,6 +4,8 @@
 #include <array>
 
 #include "backends/cpu/batch_blocked/convolution.h"
+#include "backends/cpu/batch_blocked/matrix_unit_convolution.h"
+#include "backends/cpu/batch_blocked/matrix_unit_gradient.h"
 #include "backends/cpu/batch_blocked/pooling.h"
 #include "backends/cpu/batch_blocked/reorder.h"
 #include "backends/cpu/batch_blocked/weight_gradient.h"
@@ -219,9 +221,10 @@ Priced convolution_plan(const Engine& engine, const Operation& op, const char* n
     kernel.run(input(l, 0), input(l, 1), output(l, 0), l.workspace, post.bind(l));
     post.finish(l);
   });
-  // Winograd's data gradient adds to its output before it reads any operand of a post-operation.
+  // Winograd's data gradient adds to its output before it reads any operand of a post-operation,
+  // and the matrix unit may have to leave everything to another algorithm in the middle.
   const bool adds = std::is_same_v<Kernel, Winograd> && direction == Direction::kBackwardData;
-  if (!adds) plan->edit().in_place[0] = post.in_place_mask();
+  if (!adds && !std::is_same_v<Kernel, MatrixUnitConvolution>) plan->edit().in_place[0] = post.in_place_mask();
   const double pass = post.pass_bytes() / engine.bytes_per_ns();
   return {std::move(plan), price(engine, op, kernel.cycles()) + pass};
 }
@@ -245,12 +248,22 @@ bool winograd_fits(const Engine& engine, const Operation& op) {
          WinogradGradient(shape, engine.threads(), kernels_of(engine)).fits_memory();
 }
 
+bool matrix_unit_fits(const Engine& engine) {
+  return engine.bf16x3() && engine.isa() == Isa::kAvx512 && matrix_unit_kernels() != nullptr;
+}
+
 Priced make_convolution(const Engine& engine, const Operation& op, uint32_t algorithm) {
+  if (algorithm == kMatrixUnitAlgorithm) {
+    return convolution_plan<MatrixUnitConvolution>(engine, op, "matrix_unit");
+  }
   return algorithm == kWinogradAlgorithm ? convolution_plan<Winograd>(engine, op, "winograd")
                                          : convolution_plan<Convolution>(engine, op, "direct");
 }
 
 Priced make_weight_gradient(const Engine& engine, const Operation& op, uint32_t algorithm) {
+  if (algorithm == kMatrixUnitAlgorithm) {
+    return gradient_plan<MatrixUnitGradient>(engine, op, "matrix_unit");
+  }
   return algorithm == kWinogradAlgorithm ? gradient_plan<WinogradGradient>(engine, op, "winograd")
                                          : gradient_plan<WeightGradient>(engine, op, "direct");
 }

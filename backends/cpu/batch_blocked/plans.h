@@ -33,9 +33,11 @@ struct Priced {
 };
 
 // Algorithms of the convolutions. All other operations have only the first.
-inline constexpr uint32_t kDirect = 1, kWinogradAlgorithm = 2;
+inline constexpr uint32_t kDirect = 1, kWinogradAlgorithm = 2, kMatrixUnitAlgorithm = 3;
 // Can this convolution, whose description was checked, use kWinogradAlgorithm?
 bool winograd_fits(const Engine& engine, const Operation& op);
+// Can the device use kMatrixUnitAlgorithm?
+bool matrix_unit_fits(const Engine& engine);
 
 // Each of these makes a plan for an operation whose shapes, types and groups were checked. Of the
 // layouts, only those of a copy matter. Post-operations that no kernel applies are done by a pass

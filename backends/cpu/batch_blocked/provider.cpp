@@ -132,13 +132,18 @@ Priced make(const Engine& engine, const Operation& op, Family family, uint32_t a
   }
 }
 
-// The direct algorithm comes first and is therefore the default, because it is more exact.
+// The direct algorithm comes first and is therefore the default, because it is more exact than
+// Winograd's and has the same bits on every processor with the instruction set.
 std::vector<uint32_t> algorithms(const Engine& engine, const Operation& op, Family family) {
-  const bool convolution = family == Family::kConvolution || family == Family::kWeightGradient;
-  if (convolution && engine.winograd() && batch_blocked::winograd_fits(engine, op)) {
-    return {batch_blocked::kDirect, batch_blocked::kWinogradAlgorithm};
+  std::vector<uint32_t> result = {batch_blocked::kDirect};
+  if (family != Family::kConvolution && family != Family::kWeightGradient) return result;
+  if (engine.winograd() && batch_blocked::winograd_fits(engine, op)) {
+    result.push_back(batch_blocked::kWinogradAlgorithm);
   }
-  return {batch_blocked::kDirect};
+  if (batch_blocked::matrix_unit_fits(engine)) {
+    result.push_back(batch_blocked::kMatrixUnitAlgorithm);
+  }
+  return result;
 }
 
 // Rounding errors relative to the norm of the result: the direct algorithm adds in another order

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/cpu/batch_blocked/matrix_unit_convolution.h"
+#include "backends/cpu/batch_blocked/matrix_unit_gradient.h"
 #include "tests/backends/cpu/batch_blocked_support.h"
 
 namespace backends::cpu::batch_blocked {
@@ -66,6 +67,18 @@ TEST_F(MatrixUnit, BackwardData) {
   });
 }
 
+// Padding lanes are NaN, and none of them may be added to a sum.
+TEST_F(MatrixUnit, BackwardWeights) {
+  for_shapes([](const ConvShape& s, int threads) {
+    const MatrixUnitGradient op(s, threads, kernels_for(widest_isa()));
+    check_weight_gradient(op, s, WeightGradients(s), 2e-6);
+  });
+}
+
+TEST_F(MatrixUnit, GradientsAreTheSameBitsEveryTime) {
+  check_same_bits<MatrixUnitGradient>(conv(80, 9, 9, 40, 70, 5, 5));
+}
+
 // The result of the last sample of `s`, whose first number of x, or the first weight, is `special`.
 template <typename Run>
 void expect_as_without_the_unit(const ConvShape& s, float special, bool in_weights, Run run_both) {
@@ -97,6 +110,27 @@ TEST_F(MatrixUnit, NumbersThatCannotBePacked) {
             run(MatrixUnitConvolution(s, Direction::kForward, 2, k), x, w, elements, s.n, {}),
             run(Convolution(s, Direction::kForward, 2, k), x, w, elements, s.n, {}));
       });
+    }
+  }
+}
+
+TEST_F(MatrixUnit, GradientOfNumbersThatCannotBePacked) {
+  const ConvShape s = conv(40, 5, 5, 40, 8, 3, 3, 1, 1, 1, 1, 1);
+  const KernelTable& k = kernels_for(widest_isa());
+  for (const bool in_dy : {false, true}) {
+    Data data(s);
+    (in_dy ? data.y : data.x).back() = std::numeric_limits<float>::infinity();
+    Buffer x = block(data.x, s.n), dy = block(data.y, s.n);
+    const auto gradient = [&](const auto& op) {
+      Buffer dw(static_cast<int64_t>(data.w.size())), workspace(op.workspace_bytes() / 4);
+      op.run(x.get(), dy.get(), dw.get(), nullptr, workspace.get());
+      return Values(dw.get(), dw.get() + dw.size());
+    };
+    const Values actual = gradient(MatrixUnitGradient(s, 2, k));
+    const Values expected = gradient(WeightGradient(s, 2, k));
+    for (size_t i = 0; i < actual.size(); ++i) {
+      EXPECT_TRUE(actual[i] == expected[i] || (std::isnan(actual[i]) && std::isnan(expected[i])))
+          << i;
     }
   }
 }
