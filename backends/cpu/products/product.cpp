@@ -3,12 +3,17 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <atomic>
 
 namespace backends::cpu::products {
 namespace {
 
 constexpr int64_t kPanelsAtOnce = 12;  // panels of columns after which finished rows are handed on
-constexpr int64_t kLineFloats = 16;    // of a cache line
+constexpr int64_t kLineBytes = 64;
+// Depth that is packed at a time of a right operand stored by rows, so that whole rows are read.
+constexpr int64_t kRowsAtOnce = 32;
+// Bytes of the packed right operand of a thread, which it reads once for each block of rows.
+constexpr int64_t kRightBytes = 6 << 20;
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
@@ -22,48 +27,44 @@ int64_t even_block(int64_t count, int64_t most, int64_t step) {
   return std::min(most, round_up(divide_up(count, divide_up(count, most)), step));
 }
 
-// How a thread's part is cut for the caches.
-struct Blocking {
-  int64_t rows, depth;  // at most, of the block of the left operand that is packed at a time
-  uint64_t left_tile;   // bytes of one packed tile,
-  uint64_t left_bytes, right_bytes;  // of a packed block and of a packed panel
-
-  Blocking(const KernelTable& k, int64_t part_rows, int64_t full_depth)
-      : rows(std::min(k.rows_in_cache, part_rows)),
-        depth(even_block(full_depth, k.depth_in_cache, 32)) {
-    const int64_t packed_depth = round_up(std::min(depth, full_depth), k.depth_step);
-    left_tile = static_cast<uint64_t>(round_up(k.rows * packed_depth * k.bytes, 64));
-    left_bytes = static_cast<uint64_t>(divide_up(rows, k.rows)) * left_tile + 64;
-    right_bytes = static_cast<uint64_t>(round_up(k.columns * packed_depth * k.bytes, 64)) + 64;
-  }
-};
-
-// Asks for the lines of the next panel of the right operand, so that they are near when it is
-// packed. Each tile asks for its share, because there are fewer line buffers than a panel has
-// lines.
-struct Prefetch {
-  Matrix from{nullptr, 0, 0};
-  int64_t lines = 0, length = 0;  // lines of memory along the strided dimension, and floats in each
-
-  void share(int64_t i, int64_t pieces) const {
-    for (int64_t line = piece(lines, pieces, i); line < piece(lines, pieces, i + 1); ++line) {
-      const float* p = from.data + line * (from.column == 1 ? from.row : from.column);
-      for (int64_t x = 0; x < length; x += kLineFloats) __builtin_prefetch(p + x, 0, 2);
-    }
-  }
-};
-
-Prefetch prefetch(const Matrix& b, int64_t depth, int64_t columns) {
-  if (columns <= 0) return {};
-  return b.column == 1 ? Prefetch{b, depth, columns} : Prefetch{b, columns, depth};
-}
-
 }  // namespace
+
+// How the parts of the threads are cut for the caches.
+struct Product::Blocking {
+  int64_t rows;                     // at most, of the left operand that is packed at a time
+  int64_t depth;                    // at most, of either operand
+  int64_t columns;                  // at most, of the right operand that is packed at a time
+  uint64_t left_tile, right_panel;  // bytes of one packed tile
+  uint64_t left_bytes, right_bytes;  // of all that are packed at a time
+};
+
+// The operands, and where they are packed: the right operand for each column of parts, then the
+// left one for each part.
+struct Product::Call {
+  const Matrix& a;
+  const Matrix& b;
+  float* c;
+  char* workspace;
+  const Finish& finish;
+};
+
+// The rectangle of the result that one thread computes. The parts of the same columns share what
+// they pack of the right operand: `share` of `shares` is packed by this one.
+struct Product::Part {
+  int number, share, shares, column_part;
+  int64_t row, rows, column, columns;
+};
+
+// The columns (from the part's first) and the depth that are packed at present.
+struct Product::Block {
+  int64_t column, columns, deep, depth;
+};
 
 Product::Product(const KernelTable& kernels, const KernelTable& exact, const Sizes& sizes,
                  int threads)
-    : kernels_(kernels), exact_(exact), sizes_(sizes) {
-  // Every thread packs what it multiplies, so its part should be near to a square.
+    : kernels_(kernels), exact_(exact), sizes_(sizes), threads_(threads) {
+  // Parts of the same rows pack the same left operand, and what they have of the right one is read
+  // from a cache further away.
   double best = 0;
   for (int rows = 1; rows <= threads; ++rows) {
     if (threads % rows != 0) continue;
@@ -72,14 +73,37 @@ Product::Product(const KernelTable& kernels, const KernelTable& exact, const Siz
     const int64_t width = round_up(divide_up(sizes.columns, columns), kernels.columns);
     const double cost =
         static_cast<double>(width * height) *
-        (1.0 + 8.0 / static_cast<double>(width) + 8.0 / static_cast<double>(height));
+        (1.0 + 12.0 / static_cast<double>(width) + 8.0 / static_cast<double>(height));
     if (best == 0 || cost < best) best = cost, row_parts_ = rows, column_parts_ = columns;
   }
-  const int64_t height = divide_up(sizes.rows, row_parts_);
+}
+
+Product::Blocking Product::blocking(const KernelTable& k) const {
+  Blocking b{};
+  b.rows = std::min(k.rows_in_cache, divide_up(sizes_.rows, row_parts_));
+  b.depth = even_block(sizes_.depth, k.depth_in_cache, kRowsAtOnce);
+  const int64_t packed_depth = round_up(std::min(b.depth, sizes_.depth), k.depth_step);
+  // Kernels write up to a line behind what they pack.
+  b.left_tile = static_cast<uint64_t>(round_up(k.rows * packed_depth * k.bytes, kLineBytes));
+  b.right_panel =
+      static_cast<uint64_t>(round_up(k.columns * packed_depth * k.bytes, kLineBytes) + kLineBytes);
+  const int64_t panels = divide_up(divide_up(sizes_.columns, k.columns), column_parts_);
+  const int64_t fitting =
+      std::max<int64_t>(1, kRightBytes / static_cast<int64_t>(b.right_panel));
+  b.columns = even_block(panels, fitting, 1) * k.columns;
+  b.left_bytes = static_cast<uint64_t>(divide_up(b.rows, k.rows)) * b.left_tile + kLineBytes;
+  b.right_bytes = static_cast<uint64_t>(b.columns / k.columns) * b.right_panel;
+  return b;
+}
+
+uint64_t Product::workspace_bytes() const {
+  uint64_t bytes = 0;
   for (const KernelTable* k : {&kernels_, &exact_}) {
-    const Blocking blocking(*k, height, sizes.depth);
-    part_bytes_ = std::max(part_bytes_, blocking.left_bytes + blocking.right_bytes);
+    const Blocking b = blocking(*k);
+    bytes = std::max(bytes, static_cast<uint64_t>(column_parts_) * b.right_bytes +
+                                static_cast<uint64_t>(parts()) * b.left_bytes);
   }
+  return bytes;
 }
 
 Product::Part Product::part(int number) const {
@@ -90,70 +114,116 @@ Product::Part Product::part(int number) const {
       std::min(sizes_.columns, piece(panels, column_parts_, column) * kernels_.columns);
   const int64_t right =
       std::min(sizes_.columns, piece(panels, column_parts_, column + 1) * kernels_.columns);
-  return {top, piece(sizes_.rows, row_parts_, row + 1) - top, left, right - left};
+  return {number, row, row_parts_, column, top, piece(sizes_.rows, row_parts_, row + 1) - top,
+          left, right - left};
+}
+
+// Packs this part's share of the panels of a block.
+bool Product::pack_right(const KernelTable& k, const Call& call, const Blocking& blocking,
+                         const Part& part, const Block& block) const {
+  const int64_t panels = divide_up(block.columns, k.columns);
+  const int64_t begin = piece(panels, part.shares, part.share);
+  const int64_t end = piece(panels, part.shares, part.share + 1);
+  char* const packed =
+      call.workspace + static_cast<uint64_t>(part.column_part) * blocking.right_bytes;
+  const int64_t step = call.b.column == 1 ? kRowsAtOnce : block.depth;
+  bool good = true;
+  for (int64_t deep = 0; deep < block.depth; deep += step) {
+    for (int64_t panel = begin; panel < end; ++panel) {
+      const int64_t column = panel * k.columns;
+      good &= k.pack_right(call.b.at(block.deep + deep, part.column + block.column + column),
+                           std::min(step, block.depth - deep),
+                           std::min(k.columns, block.columns - column),
+                           packed + static_cast<uint64_t>(panel) * blocking.right_panel +
+                               deep * k.columns * k.bytes);
+    }
+  }
+  return good;
+}
+
+// Multiplies the part's rows by the packed columns.
+bool Product::multiply(const KernelTable& k, const Call& call, const Blocking& blocking,
+                       const Part& part, const Block& block) const {
+  const char* const right =
+      call.workspace + static_cast<uint64_t>(part.column_part) * blocking.right_bytes;
+  char* const left = call.workspace +
+                     static_cast<uint64_t>(column_parts_) * blocking.right_bytes +
+                     static_cast<uint64_t>(part.number) * blocking.left_bytes;
+  const bool complete = block.deep + block.depth == sizes_.depth;
+  const int64_t blocks = divide_up(part.rows, blocking.rows);
+  for (int64_t i = 0; i < blocks; ++i) {
+    const int64_t row = part.row + piece(part.rows, blocks, i);
+    const int64_t rows = part.row + piece(part.rows, blocks, i + 1) - row;
+    const int64_t tiles = divide_up(rows, k.rows);
+    for (int64_t t = 0; t < tiles; ++t) {
+      const int64_t from = piece(rows, tiles, t), to = piece(rows, tiles, t + 1);
+      if (!k.pack_left(call.a.at(row + from, block.deep), to - from, block.depth,
+                       left + static_cast<uint64_t>(t) * blocking.left_tile)) {
+        return false;
+      }
+    }
+    int64_t finished = 0;
+    for (int64_t column = 0; column < block.columns; column += k.columns) {
+      const int64_t columns = std::min(k.columns, block.columns - column);
+      const int64_t at = part.column + block.column + column;
+      const char* panel =
+          right + static_cast<uint64_t>(column / k.columns) * blocking.right_panel;
+      for (int64_t t = 0; t < tiles; ++t) {
+        const int64_t from = piece(rows, tiles, t), to = piece(rows, tiles, t + 1);
+        k.multiply({left + static_cast<uint64_t>(t) * blocking.left_tile, panel, block.depth,
+                    call.c + (row + from) * sizes_.columns + at, sizes_.columns, to - from,
+                    columns, block.deep > 0});
+      }
+      const int64_t end = column + columns;
+      const bool enough = end == block.columns || end - finished >= kPanelsAtOnce * k.columns;
+      if (call.finish && complete && enough) {
+        call.finish(row, rows, part.column + block.column + finished, end - finished);
+        finished = end;
+      }
+    }
+  }
+  return true;
+}
+
+bool Product::run(const KernelTable& k, const Call& call) const {
+  const Blocking blocking = this->blocking(k);
+  const int64_t widest =
+      divide_up(divide_up(sizes_.columns, kernels_.columns), column_parts_) * kernels_.columns;
+  std::atomic<bool> good = true;
+#pragma omp parallel num_threads(parts()) if (parts() > 1)
+  {
+    const int first = omp_get_thread_num(), step = omp_get_num_threads();
+    if (k.begin != nullptr) k.begin();
+    for (int64_t column = 0; column < widest; column += blocking.columns) {
+      for (int64_t deep = 0; deep < sizes_.depth; deep += blocking.depth) {
+        // A member for each part, also where the system gives fewer threads.
+        const auto for_parts = [&](auto work) {
+          for (int number = first; number < parts() && good; number += step) {
+            const Part part = this->part(number);
+            const Block block{column, std::min(blocking.columns, part.columns - column), deep,
+                              std::min(blocking.depth, sizes_.depth - deep)};
+            if (part.rows > 0 && block.columns > 0 && !work(part, block)) good = false;
+          }
+        };
+        for_parts([&](const Part& part, const Block& block) {
+          return pack_right(k, call, blocking, part, block);
+        });
+#pragma omp barrier
+        for_parts([&](const Part& part, const Block& block) {
+          return multiply(k, call, blocking, part, block);
+        });
+#pragma omp barrier
+      }
+    }
+    if (k.end != nullptr) k.end();
+  }
+  return good;
 }
 
 void Product::run(const Matrix& a, const Matrix& b, float* c, void* workspace,
                   const Finish& finish) const {
-  const auto work = [&](int number) {
-    const Part own = part(number);
-    if (own.rows <= 0 || own.columns <= 0) return;
-    auto* memory = static_cast<char*>(workspace) + static_cast<uint64_t>(number) * part_bytes_;
-    if (!run_part(kernels_, own, a, b, c, memory, finish))
-      run_part(exact_, own, a, b, c, memory, finish);
-  };
-  if (parts() == 1) return work(0);
-#pragma omp parallel num_threads(parts())
-  for (int number = omp_get_thread_num(); number < parts(); number += omp_get_num_threads()) {
-    work(number);
-  }
-}
-
-bool Product::run_part(const KernelTable& k, const Part& part, const Matrix& a, const Matrix& b,
-                       float* c, char* workspace, const Finish& finish) const {
-  const Blocking blocking(k, part.rows, sizes_.depth);
-  char* const packed_left = workspace;
-  char* const packed_right = workspace + blocking.left_bytes;
-  if (k.begin != nullptr) k.begin();
-  bool good = true;
-  const int64_t blocks = divide_up(part.rows, blocking.rows);
-  for (int64_t block_number = 0; block_number < blocks && good; ++block_number) {
-    const int64_t row = piece(part.rows, blocks, block_number);
-    const int64_t rows = piece(part.rows, blocks, block_number + 1) - row,
-                  tiles = divide_up(rows, k.rows);
-    for (int64_t deep = 0; deep < sizes_.depth && good; deep += blocking.depth) {
-      const int64_t depth = std::min(blocking.depth, sizes_.depth - deep);
-      for (int64_t t = 0; t < tiles; ++t) {
-        const int64_t from = piece(rows, tiles, t), to = piece(rows, tiles, t + 1);
-        good &= k.pack_left(a.at(part.row + row + from, deep), to - from, depth,
-                            packed_left + t * blocking.left_tile);
-      }
-      int64_t finished = 0;
-      for (int64_t column = 0; column < part.columns && good; column += k.columns) {
-        const int64_t columns = std::min(k.columns, part.columns - column),
-                      next = column + k.columns;
-        good &= k.pack_right(b.at(deep, part.column + column), depth, columns, packed_right);
-        if (!good) break;
-        const Prefetch ahead = prefetch(b.at(deep, part.column + next), depth,
-                                        std::min(k.columns, part.columns - next));
-        float* const block = c + (part.row + row) * sizes_.columns + part.column + column;
-        for (int64_t t = 0; t < tiles; ++t) {
-          const int64_t from = piece(rows, tiles, t), to = piece(rows, tiles, t + 1);
-          ahead.share(t, tiles);
-          k.multiply({packed_left + t * blocking.left_tile, packed_right, depth,
-                      block + from * sizes_.columns, sizes_.columns, to - from, columns, deep > 0});
-        }
-        const bool last = next >= part.columns || next - finished >= kPanelsAtOnce * k.columns;
-        if (finish && last && deep + depth == sizes_.depth) {
-          const int64_t end = std::min(next, part.columns);
-          finish(part.row + row, rows, part.column + finished, end - finished);
-          finished = end;
-        }
-      }
-    }
-  }
-  if (k.end != nullptr) k.end();
-  return good;
+  const Call call{a, b, c, static_cast<char*>(workspace), finish};
+  if (!run(kernels_, call)) run(exact_, call);
 }
 
 }  // namespace backends::cpu::products

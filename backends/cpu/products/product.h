@@ -25,36 +25,43 @@ struct Sizes {
 // the result as soon as they are complete, while they are in the cache.
 using Finish = std::function<void(int64_t row, int64_t rows, int64_t column, int64_t columns)>;
 
-// How a product is divided among threads. An element of the result is always summed by one thread
-// and in the same order, so the result has the same bits for any number of threads.
+// How a product is divided among threads and cut for the caches. An element of the result is always
+// summed by one thread and in the same order, so the result has the same bits for any number of
+// threads.
 class Product {
  public:
   Product(const KernelTable& kernels, const KernelTable& exact, const Sizes& sizes, int threads);
 
   // Bytes that `run` needs for packed tiles.
-  uint64_t workspace_bytes() const { return static_cast<uint64_t>(parts()) * part_bytes_; }
+  uint64_t workspace_bytes() const;
 
   // Computes c [rows][columns] = a b. `workspace` is aligned to 64 bytes. `finish` may be empty; it
   // is called by several threads at once, for other elements. Where an operand has numbers that the
-  // kernels cannot pack, the exact kernels do the part of the thread again. Allocates nothing.
+  // kernels cannot pack, the exact kernels do everything again. Allocates nothing.
   //
   // Equivalent to: cblas_sgemm with alpha 1 and beta 0.
   void run(const Matrix& a, const Matrix& b, float* c, void* workspace, const Finish& finish) const;
 
  private:
-  struct Part {
-    int64_t row, rows, column, columns;
-  };
+  struct Blocking;
+  struct Call;
+  struct Part;
+  struct Block;
+
   int parts() const { return row_parts_ * column_parts_; }
   Part part(int number) const;
-  bool run_part(const KernelTable& kernels, const Part& part, const Matrix& a, const Matrix& b,
-                float* c, char* workspace, const Finish& finish) const;
+  Blocking blocking(const KernelTable& kernels) const;
+  bool run(const KernelTable& kernels, const Call& call) const;
+  bool pack_right(const KernelTable& kernels, const Call& call, const Blocking& blocking,
+                  const Part& part, const Block& block) const;
+  bool multiply(const KernelTable& kernels, const Call& call, const Blocking& blocking,
+                const Part& part, const Block& block) const;
 
   const KernelTable& kernels_;
   const KernelTable& exact_;
   Sizes sizes_;
+  int threads_;
   int row_parts_ = 1, column_parts_ = 1;
-  uint64_t part_bytes_ = 0;
 };
 
 }  // namespace backends::cpu::products
