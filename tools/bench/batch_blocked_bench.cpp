@@ -23,7 +23,7 @@
 #include "backends/cpu/batch_blocked/reorder.h"
 #include "backends/cpu/batch_blocked/weight_gradient.h"
 #include "backends/cpu/batch_blocked/matrix_unit_convolution.h"
-#include "backends/cpu/batch_blocked/matrix_unit_gradient.h"
+#include "backends/cpu/batch_blocked/packed_gradient.h"
 #include "backends/cpu/batch_blocked/winograd.h"
 #include "backends/cpu/batch_blocked/winograd_gradient.h"
 
@@ -34,7 +34,7 @@ using backends::cpu::batch_blocked::ConvShape;
 using backends::cpu::batch_blocked::Direction;
 using backends::cpu::batch_blocked::find_winograd;
 using backends::cpu::batch_blocked::MatrixUnitConvolution;
-using backends::cpu::batch_blocked::MatrixUnitGradient;
+using backends::cpu::batch_blocked::PackedGradient;
 using backends::cpu::batch_blocked::from_blocked;
 using backends::cpu::batch_blocked::kBlock;
 using backends::cpu::batch_blocked::Pooling;
@@ -316,15 +316,18 @@ void bench_convolution(const Named& named, int threads, int rounds) {
                           },
                           {}});
   }
-  if (backends::cpu::batch_blocked::matrix_unit_kernels() != nullptr) {
-    auto unit = std::make_shared<MatrixUnitGradient>(s, threads, best_kernels());
-    auto scratch = std::make_shared<Buffer>(static_cast<int64_t>(unit->workspace_bytes() / 4));
-    contenders.push_back({"matrix_unit",
+  const auto add_packed = [&](const char* name, const auto& kernels) {
+    auto packed = std::make_shared<PackedGradient>(s, threads, kernels, best_kernels());
+    auto scratch = std::make_shared<Buffer>(static_cast<int64_t>(packed->workspace_bytes() / 4));
+    contenders.push_back({name,
                           [=, &x, &y, &w, &db] {
-                            unit->run(x.get(), y.get(), w.get(), db.get(), scratch->get());
+                            packed->run(x.get(), y.get(), w.get(), db.get(), scratch->get());
                           },
                           {}});
-  }
+  };
+  namespace bb = backends::cpu::batch_blocked;
+  add_packed("packed", bb::gradient_kernels_for(backends::cpu::widest_isa()));
+  if (const auto* unit = bb::matrix_unit_gradient_kernels()) add_packed("matrix_unit", *unit);
   report(named.name, "weights", s, contenders, threads, rounds);
 }
 

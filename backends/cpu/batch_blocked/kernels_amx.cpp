@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "backends/cpu/batch_blocked/gradient_kernels.h"
 #include "backends/cpu/batch_blocked/matrix_unit_kernels.h"
 
 namespace backends::cpu::batch_blocked {
@@ -20,6 +21,9 @@ namespace {
 // Larger numbers are left to the other algorithms, so that what the parts of tiny numbers lose,
 // 2^-154, stays among the denormal numbers when it is multiplied.
 constexpr float kLargest = 0x1p20f;
+
+// Bytes of kMatrixChannels channels of two sample blocks.
+constexpr int64_t kPairBytes = kStepBytes;
 
 // Watches whether numbers are at most kLargest. As integers, the bits of positive numbers are in
 // the order of the numbers, with the infinite one and those that are none behind.
@@ -54,7 +58,7 @@ bool pack_pixels(const float* pixels, int64_t channels, int64_t count, int32_t s
   const __mmask16 lanes = first_lanes(samples);
   Largest range;
   for (int64_t pixel = 0; pixel < count; ++pixel, pixels += channels * kBlock) {
-    for (int64_t first = 0; first < channels; first += kDepth, packed += kPackedBlock) {
+    for (int64_t first = 0; first < channels; first += kDepth, packed += kPackedPixel) {
       for (int64_t pair = 0; pair < kSide; ++pair) {
         const int64_t c = first + 2 * pair;
         const V even = channel_of(pixels, c, channels, lanes);
@@ -74,7 +78,7 @@ bool pack_pixels(const float* pixels, int64_t channels, int64_t count, int32_t s
 bool pack_outputs(const PixelPair& dy, float* bias, char* packed) {
   const __mmask16 lanes[2] = {first_lanes(dy.samples), first_lanes(dy.samples - kBlock)};
   Largest range;
-  for (int64_t first = 0; first < dy.channels; first += kMatrixChannels, packed += kPackedPair) {
+  for (int64_t first = 0; first < dy.channels; first += kMatrixChannels, packed += kPairBytes) {
     for (int64_t i = 0; i < kMatrixChannels; ++i) {
       const int64_t c = first + i;
       const V a = channel_of(dy.first, c, dy.channels, lanes[0]);
@@ -96,7 +100,7 @@ bool pack_outputs(const PixelPair& dy, float* bias, char* packed) {
 bool pack_inputs(const PixelPair& x, char* packed) {
   Largest range;
   for (int64_t first = 0; first < x.channels; first += kSide) {
-    char* const to = packed + first / kDepth * kPackedPair + first / kSide % 2 * kTileBytes;
+    char* const to = packed + first / kDepth * kPairBytes + first / kSide % 2 * kTileBytes;
     for (int block = 0; block < 2; ++block) {
       const __mmask16 lanes = first_lanes(x.samples - block * kBlock);
       V square[kLanes];
@@ -116,7 +120,7 @@ bool pack_inputs(const PixelPair& x, char* packed) {
   }
   const int64_t tiles = (x.channels + kSide - 1) / kSide;
   if (tiles % 2 != 0) {  // the last step has no second tile
-    char* const to = packed + tiles / 2 * kPackedPair + kTileBytes;
+    char* const to = packed + tiles / 2 * kPairBytes + kTileBytes;
     for (int p = 0; p < kParts; ++p) {
       for (int i = 0; i < kSide; ++i) put(to + 2 * p * kTileBytes + i * 64, I{});
     }
@@ -158,11 +162,11 @@ void convolve(const MatrixTile& tile) {
   clear();
   const Run* const end = tile.runs + pixels.first_run + pixels.run_count;
   for (const Run* run = tile.runs + pixels.first_run; run != end; ++run) {
-    const char* x = tile.x + (pixels.x[0] + run->x) * kPackedBlock;
-    const char* x2 = two ? tile.x + (pixels.x[1] + run->x) * kPackedBlock : x;
-    const char* w = tile.w + run->w * kPackedPair;
+    const char* x = tile.x + (pixels.x[0] + run->x) * kPackedPixel;
+    const char* x2 = two ? tile.x + (pixels.x[1] + run->x) * kPackedPixel : x;
+    const char* w = tile.w + run->w * kPackedWeights;
     for (int32_t i = 0; i < run->length;
-         ++i, x += kPackedBlock, x2 += kPackedBlock, w += kPackedPair) {
+         ++i, x += kPackedPixel, x2 += kPackedPixel, w += kPackedWeights) {
       multiply_step(w, w + kTileBytes, 2 * kTileBytes, x, x2, kTileBytes);
     }
   }
@@ -204,7 +208,13 @@ void add_products(const GradientTile& tile) {
 }  // namespace
 
 extern const MatrixUnitKernels kAmxKernels;
-const MatrixUnitKernels kAmxKernels = {begin,       end,      pack_pixels,  pack_outputs,
-                                       pack_inputs, convolve, add_products, kUnscale};
+const MatrixUnitKernels kAmxKernels = {begin, end, pack_pixels, convolve};
+
+extern const GradientKernels kAmxGradientKernels;
+const GradientKernels kAmxGradientKernels = {"amx_bf16x3", kMatrixChannels, kMatrixChannels,
+                                             kPairBytes,   kPairBytes,      540,
+                                             10,           begin,           end,
+                                             pack_outputs, pack_inputs,     add_products,
+                                             kUnscale};
 
 }  // namespace backends::cpu::batch_blocked

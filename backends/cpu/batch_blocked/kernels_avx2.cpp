@@ -2,10 +2,12 @@
 // of 8.
 #include <utility>
 
+#include "backends/cpu/batch_blocked/gradient_kernels.h"
 #include "backends/cpu/batch_blocked/kernel_table.h"
 
 namespace backends::cpu::batch_blocked {
 namespace {
+constexpr int kGradientOutputs = 6;
 #define BB_LANES 8
 // Each file uses names of the ones before it.
 // clang-format off
@@ -14,6 +16,7 @@ namespace {
 #include "backends/cpu/batch_blocked/weight_kernels.inc"
 #include "backends/cpu/batch_blocked/other_kernels.inc"
 #include "backends/cpu/batch_blocked/pair_kernels.inc"
+#include "backends/cpu/batch_blocked/gradient_kernels.inc"
 #include "backends/cpu/batch_blocked/winograd_kernels.inc"
 #include "backends/cpu/batch_blocked/small_register_tables.inc"
 // clang-format on
@@ -31,5 +34,8 @@ const KernelTable kAvx2Kernels = {
     apply_post, to_block,
     from_block,
 };
+
+extern const GradientKernels kAvx2GradientKernels;
+const GradientKernels kAvx2GradientKernels = gradient_kernels("avx2", 420, 10);
 
 }  // namespace backends::cpu::batch_blocked

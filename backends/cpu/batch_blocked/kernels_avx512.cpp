@@ -2,10 +2,12 @@
 // broadcast weight.
 #include <utility>
 
+#include "backends/cpu/batch_blocked/gradient_kernels.h"
 #include "backends/cpu/batch_blocked/kernel_table.h"
 
 namespace backends::cpu::batch_blocked {
 namespace {
+constexpr int kGradientOutputs = 14;
 #define BB_LANES 16
 // Each file uses names of the ones before it.
 // clang-format off
@@ -14,6 +16,7 @@ namespace {
 #include "backends/cpu/batch_blocked/weight_kernels.inc"
 #include "backends/cpu/batch_blocked/other_kernels.inc"
 #include "backends/cpu/batch_blocked/pair_kernels.inc"
+#include "backends/cpu/batch_blocked/gradient_kernels.inc"
 #include "backends/cpu/batch_blocked/winograd_kernels.inc"
 // clang-format on
 
@@ -60,5 +63,8 @@ const KernelTable kAvx512Kernels = {
     apply_post, to_block,
     from_block,
 };
+
+extern const GradientKernels kAvx512GradientKernels;
+const GradientKernels kAvx512GradientKernels = gradient_kernels("avx512", 960, 8);
 
 }  // namespace backends::cpu::batch_blocked

@@ -25,7 +25,7 @@ struct MatrixUnitConvolution::Call {
   const float* in;
   const float* weights;
   float* out;
-  char* packed;  // weights: [channel tile][tap][step][kPackedPair]
+  char* packed;  // weights: [channel tile][tap][step][kPackedWeights]
   const PostOps* post;
 };
 
@@ -53,7 +53,7 @@ int64_t MatrixUnitConvolution::strip_rows() const {
   const int64_t height = forward() ? shape_.p : shape_.h, blocks = sample_blocks(shape_.n);
   const int64_t in_height = in_pixels_ / in_width_;
   const int64_t in_rows =
-      std::max<int64_t>(1, kStripBytes / (in_width_ * steps_ * kPackedBlock) - shape_.kh + 1);
+      std::max<int64_t>(1, kStripBytes / (in_width_ * steps_ * kPackedPixel) - shape_.kh + 1);
   int64_t rows = std::clamp<int64_t>(in_rows * height / in_height, 1, height);
   // Every thread finds a strip, if there are enough rows.
   if (blocks % threads_ != 0) rows = std::min(rows, divide_up(height * blocks, threads_));
@@ -65,11 +65,11 @@ int64_t MatrixUnitConvolution::strip_bytes() const {
   for (const Strip& strip : geometry_.strips) {
     rows = std::max<int64_t>(rows, strip.row_end - strip.row_begin);
   }
-  return rows * in_width_ * steps_ * kPackedBlock;
+  return rows * in_width_ * steps_ * kPackedPixel;
 }
 
 uint64_t MatrixUnitConvolution::workspace_bytes() const {
-  const int64_t bytes = channel_tiles_ * taps() * steps_ * kPackedPair + threads_ * strip_bytes();
+  const int64_t bytes = channel_tiles_ * taps() * steps_ * kPackedWeights + threads_ * strip_bytes();
   return std::max(static_cast<uint64_t>(bytes), exact_.workspace_bytes());
 }
 
@@ -103,7 +103,7 @@ bool MatrixUnitConvolution::pack_weights(const Call& call, int64_t part, int64_t
             ? products::Matrix{call.weights + channel * output + tap * shape_.c, output, 1}
             : products::Matrix{call.weights + (taps() - 1 - tap) * shape_.c + channel, 1, output};
     good &= packing_->pack_left(weights, rows, in_channels_,
-                              call.packed + unit * steps_ * kPackedPair);
+                              call.packed + unit * steps_ * kPackedWeights);
   }
   return good;
 }
@@ -130,7 +130,7 @@ bool MatrixUnitConvolution::run_unit(const Call& call, int64_t unit, char* packe
         static_cast<int32_t>(std::min<int64_t>(kMatrixChannels, out_channels_ - tile.channel));
     tile.y_offset = (block * out_pixels_ * out_channels_ + tile.channel) * kBlock;
     tile.y = call.out + tile.y_offset;
-    tile.w = call.packed + t * taps() * steps_ * kPackedPair;
+    tile.w = call.packed + t * taps() * steps_ * kPackedWeights;
     for (int32_t i = strip.tile_begin; i < strip.tile_end; ++i) {
       tile.pixels = &geometry_.tiles[i];
       kernels_->convolve(tile);
@@ -142,7 +142,7 @@ bool MatrixUnitConvolution::run_unit(const Call& call, int64_t unit, char* packe
 void MatrixUnitConvolution::run(const float* in, const float* weights, float* out, void* workspace,
                                 const PostOps& post) const {
   const Call call{in, weights, out, static_cast<char*>(workspace), &post};
-  char* const strips = call.packed + channel_tiles_ * taps() * steps_ * kPackedPair;
+  char* const strips = call.packed + channel_tiles_ * taps() * steps_ * kPackedWeights;
   const int64_t units = sample_blocks(shape_.n) * strip_count() * channel_splits_;
   std::atomic<bool> good = true;
 #pragma omp parallel num_threads(threads_)

@@ -11,8 +11,8 @@ namespace backends::cpu::batch_blocked {
 
 // Channels that are packed, and multiplied, at a time; the last ones are filled up with zeros.
 constexpr int kMatrixChannels = 32;
-// Bytes of kMatrixChannels channels: of kBlock samples, and of two blocks or of as many weights.
-constexpr int64_t kPackedBlock = 3 * 1024, kPackedPair = 6 * 1024;
+// Bytes of kMatrixChannels channels of kBlock samples, and of as many weights.
+constexpr int64_t kPackedPixel = 3 * 1024, kPackedWeights = 6 * 1024;
 
 // Up to two pixels times up to kMatrixChannels output channels.
 struct MatrixTile {
@@ -27,42 +27,17 @@ struct MatrixTile {
   int32_t channels;  // number of the tile's channels that exist
 };
 
-// One sample block or two at the same pixel. `second` is null if there is only one; lanes from
-// `samples` on (counted over both blocks) belong to no sample and are packed as 0.
-struct PixelPair {
-  const float* first;
-  const float* second;
-  int64_t channels;
-  int32_t samples;
-};
-
-// Products of kMatrixChannels channels of dy with as many of x, summed over samples and pixels.
-struct GradientTile {
-  const char* const* dy;  // the first pixel of each output row, at the tile's output channels
-  const char* const* x;   // the first pixel of the input row that belongs to it at this tap
-  int64_t rows, columns;
-  int64_t dy_pixel, x_pixel;  // bytes between neighbouring pixels
-  float* sums;                // [kMatrixChannels][kMatrixChannels], times the scale of the parts
-  bool add;                   // to what is in `sums`
-};
-
+// The kernels of convolutions and of their data gradients.
 struct MatrixUnitKernels {
   // Makes the calling thread ready for the products, and undoes that.
   void (*begin)();
   void (*end)();
-  // Packs `count` pixels [channels][kBlock] for `convolve`: [channels / 32][3][1024 bytes] each. Lanes
-  // from `samples` on belong to no sample. This and the next two kernels answer false if a number is
-  // too large (infinite, say, or no number); what was packed is then unusable.
+  // Packs `count` pixels [channels][kBlock]: [channels / 32][3][1024 bytes] each. Lanes from
+  // `samples` on belong to no sample. The answer is false if a number is too large (infinite, say,
+  // or no number); what was packed is then unusable.
   bool (*pack_pixels)(const float* pixels, int64_t channels, int64_t count, int32_t samples,
                       char* packed);
-  // Pack one pixel for `add_products`: [channels / 32][3][2][1024 bytes]. The first adds the pair to
-  // `bias` [channels][kBlock], unless that is null.
-  bool (*pack_outputs)(const PixelPair& dy, float* bias, char* packed);
-  bool (*pack_inputs)(const PixelPair& x, char* packed);
   void (*convolve)(const MatrixTile& tile);
-  void (*add_products)(const GradientTile& tile);
-  // What a sum of products has to be multiplied by.
-  float unscale;
 };
 
 // The kernels, or nullptr if this processor has no matrix unit or the operating system does not let

@@ -5,7 +5,7 @@
 
 #include "backends/cpu/batch_blocked/convolution.h"
 #include "backends/cpu/batch_blocked/matrix_unit_convolution.h"
-#include "backends/cpu/batch_blocked/matrix_unit_gradient.h"
+#include "backends/cpu/batch_blocked/packed_gradient.h"
 #include "backends/cpu/batch_blocked/pooling.h"
 #include "backends/cpu/batch_blocked/reorder.h"
 #include "backends/cpu/batch_blocked/weight_gradient.h"
@@ -230,8 +230,8 @@ Priced convolution_plan(const Engine& engine, const Operation& op, const char* n
 }
 
 template <typename Kernel>
-Priced gradient_plan(const Engine& engine, const Operation& op, const char* name) {
-  const Kernel kernel(conv_shape(op), engine.threads(), kernels_of(engine));
+Priced gradient_plan(const Engine& engine, const Operation& op, const char* name,
+                     const Kernel& kernel) {
   const bool bias = op.output_count() > 1;
   auto plan = make_plan(engine, name, kernel.workspace_bytes(), [=](const rt_launch& l) {
     kernel.run(input(l, 0), input(l, 1), output(l, 0), bias ? output(l, 1) : nullptr, l.workspace);
@@ -261,11 +261,23 @@ Priced make_convolution(const Engine& engine, const Operation& op, uint32_t algo
 }
 
 Priced make_weight_gradient(const Engine& engine, const Operation& op, uint32_t algorithm) {
-  if (algorithm == kMatrixUnitAlgorithm) {
-    return gradient_plan<MatrixUnitGradient>(engine, op, "matrix_unit");
+  const ConvShape shape = conv_shape(op);
+  const int threads = engine.threads();
+  const KernelTable& kernels = kernels_of(engine);
+  switch (algorithm) {
+    case kWinogradAlgorithm:
+      return gradient_plan(engine, op, "winograd", WinogradGradient(shape, threads, kernels));
+    case kMatrixUnitAlgorithm:
+      return gradient_plan(
+          engine, op, "matrix_unit",
+          PackedGradient(shape, threads, *matrix_unit_gradient_kernels(), kernels));
+    case kPackedAlgorithm:
+      return gradient_plan(
+          engine, op, "packed",
+          PackedGradient(shape, threads, gradient_kernels_for(engine.isa()), kernels));
+    default:
+      return gradient_plan(engine, op, "direct", WeightGradient(shape, threads, kernels));
   }
-  return algorithm == kWinogradAlgorithm ? gradient_plan<WinogradGradient>(engine, op, "winograd")
-                                         : gradient_plan<WeightGradient>(engine, op, "direct");
 }
 
 std::string pooling_refusal(const Operation& op) {

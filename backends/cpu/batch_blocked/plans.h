@@ -34,6 +34,8 @@ struct Priced {
 
 // Algorithms of the convolutions. All other operations have only the first.
 inline constexpr uint32_t kDirect = 1, kWinogradAlgorithm = 2, kMatrixUnitAlgorithm = 3;
+// Weight gradients only.
+inline constexpr uint32_t kPackedAlgorithm = 4;
 // Can this convolution, whose description was checked, use kWinogradAlgorithm?
 bool winograd_fits(const Engine& engine, const Operation& op);
 // Can the device use kMatrixUnitAlgorithm?

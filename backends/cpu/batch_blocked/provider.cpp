@@ -143,6 +143,7 @@ std::vector<uint32_t> algorithms(const Engine& engine, const Operation& op, Fami
   if (batch_blocked::matrix_unit_fits(engine)) {
     result.push_back(batch_blocked::kMatrixUnitAlgorithm);
   }
+  if (family == Family::kWeightGradient) result.push_back(batch_blocked::kPackedAlgorithm);
   return result;
 }
 

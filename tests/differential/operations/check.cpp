@@ -151,7 +151,7 @@ class Prefixes {
       Operands own = operands_;
       own.inputs.resize(cases_[k].operation.inputs.size());
       oracles_[k] = std::make_unique<Oracle>(reference_, recipe_, cases_[k], own);
-      if (k > 0) oracles_[k]->forgive_overflow_of(oracle(k - 1));
+      if (k > 0) oracles_[k]->forgive_range_of(oracle(k - 1));
     }
     return *oracles_[k];
   }

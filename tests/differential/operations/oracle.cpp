@@ -85,12 +85,15 @@ const std::vector<double>& Oracle::magnitudes(size_t j) {
   return magnitudes_[j];
 }
 
-void Oracle::forgive_overflow_of(const Oracle& earlier) {
+void Oracle::forgive_range_of(const Oracle& earlier) {
   for (size_t i = 0; i < expected_[0].size(); ++i) {
     const double before = earlier.expected_[0][i];
     const bool overflows = std::isfinite(before) && std::abs(before) >= largest_number(dtype_);
     const bool may_be_nan = std::isinf(before) && not_finite_ != NotFinite::kSame;
-    if (overflows || may_be_nan) expected_[0][i] = largest_number(dtype_);
+    const bool may_be_zero = before != 0 && std::abs(before) < smallest_normal_number(dtype_);
+    if (overflows || may_be_nan || (may_be_zero && !std::isfinite(expected_[0][i]))) {
+      expected_[0][i] = largest_number(dtype_);
+    }
   }
 }
 

@@ -26,8 +26,9 @@ class Oracle {
   Allowance allowance(size_t j, double tolerance);
   // `earlier` is the oracle of the case without its last post-operation. Where its output 0
   // overflows the type, or is infinite and may as well be NaN, any value of output 0 is accepted
-  // here.
-  void forgive_overflow_of(const Oracle& earlier);
+  // here; also where it is so small that it may be 0 in the type, and infinite here: 0 times
+  // infinity is NaN.
+  void forgive_range_of(const Oracle& earlier);
 
  private:
   std::vector<std::vector<double>> run(const Operands& operands) const;

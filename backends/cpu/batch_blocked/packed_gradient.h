@@ -1,19 +1,22 @@
-// conv2d_backward_weights, with the bias gradient, in the batch-blocked layout, by the matrix unit.
-#ifndef BACKENDS_CPU_BATCH_BLOCKED_MATRIX_UNIT_GRADIENT_H_
-#define BACKENDS_CPU_BATCH_BLOCKED_MATRIX_UNIT_GRADIENT_H_
+// conv2d_backward_weights, with the bias gradient, in the batch-blocked layout, as products of packed
+// matrices.
+#ifndef BACKENDS_CPU_BATCH_BLOCKED_PACKED_GRADIENT_H_
+#define BACKENDS_CPU_BATCH_BLOCKED_PACKED_GRADIENT_H_
 
-#include "backends/cpu/batch_blocked/matrix_unit_kernels.h"
+#include "backends/cpu/batch_blocked/gradient_kernels.h"
 #include "backends/cpu/batch_blocked/weight_gradient.h"
 
 namespace backends::cpu::batch_blocked {
 
-// A weight gradient of one shape. The unit sums over 32 samples, which are two sample blocks.
+// A weight gradient of one shape. For each tap it is the sum of products of matrices, one for each
+// pixel and each pair of sample blocks. A packed row of x serves every tap and all tiles of dy.
 // Immutable after construction: run() may be called in several threads at once with different
 // buffers. The result has the same bits every time for a given number of threads.
-class MatrixUnitGradient {
+class PackedGradient {
  public:
-  // `threads` >= 1; matrix_unit_kernels() is not null; `kernels` outlives this object.
-  MatrixUnitGradient(const ConvShape& shape, int threads, const KernelTable& kernels);
+  // `threads` >= 1; the tables outlive this object.
+  PackedGradient(const ConvShape& shape, int threads, const GradientKernels& kernels,
+                 const KernelTable& exact);
 
   uint64_t workspace_bytes() const;
 
@@ -34,6 +37,7 @@ class MatrixUnitGradient {
   class Member;  // what one thread does
 
   int64_t taps() const { return shape_.kh * shape_.kw; }
+  int64_t tile_floats() const { return kernels_->outputs * kernels_->inputs; }
   int64_t rows() const { return (sample_blocks(shape_.n) + 1) / 2 * shape_.p; }
   // The most tiles of output channels of a member.
   int64_t member_outputs(const Grid& grid) const;
@@ -50,8 +54,8 @@ class MatrixUnitGradient {
 
   ConvShape shape_;
   int threads_;
-  const MatrixUnitKernels* kernels_;
-  int64_t input_tiles_, output_tiles_;  // of kMatrixChannels channels
+  const GradientKernels* kernels_;
+  int64_t input_tiles_, output_tiles_;
   Grid grid_{1, 1};
   int64_t chunk_ = 1;  // output rows that are packed, and multiplied, at a time
   WeightGradient exact_;
@@ -59,4 +63,4 @@ class MatrixUnitGradient {
 
 }  // namespace backends::cpu::batch_blocked
 
-#endif  // BACKENDS_CPU_BATCH_BLOCKED_MATRIX_UNIT_GRADIENT_H_
+#endif  // BACKENDS_CPU_BATCH_BLOCKED_PACKED_GRADIENT_H_
