@@ -14,6 +14,8 @@
 namespace backends::cpu {
 namespace {
 
+constexpr int64_t kLongPiece = 1 << 17;  // floats, half a megabyte
+
 // The image cut into pieces of pixels that fit the first-level cache. NHWC counts as one image with
 // a single row of pixels. In the batch-blocked layout the kernels see every lane of a channel as a
 // channel of its own, whose sums are merged afterwards.
@@ -40,6 +42,16 @@ struct Pieces {
   int64_t count() const { return view.n * per_image; }
   int64_t pixels() const { return view.n * image_pixels * lanes; }
   int64_t channels() const { return view.blocks * view.block; }  // padding included
+  // Longer pieces, which fit the second-level cache, if that leaves several for each thread: merging
+  // the statistics of a piece takes as long as reading several pixels.
+  Pieces longer(int threads) const {
+    Pieces result = *this;
+    result.piece_pixels = std::max(
+        piece_pixels, std::min({int64_t{kernels::kMostPixels}, image_pixels / (2 * threads),
+                                kLongPiece / std::max<int64_t>(view.block, 1)}));
+    result.per_image = (image_pixels + result.piece_pixels - 1) / result.piece_pixels;
+    return result;
+  }
   int64_t grain() const { return kElementGrain / (piece_pixels * channels() + 1) + 1; }
 
   // Calls body(first channel, offset, pixels) for every block of channels of piece `index`.
@@ -119,8 +131,9 @@ void merge_lanes(const Scratch& s, int64_t lanes) {
 }
 
 // Writes the mean and the biased variance of every channel to first(0) and second(0).
-void batch_statistics(const kernels::Table& kernel, const Pieces& pieces, const Scratch& s,
+void batch_statistics(const kernels::Table& kernel, const Pieces& short_pieces, const Scratch& s,
                       const float* x) {
+  const Pieces pieces = short_pieces.longer(s.threads);
   parallel_parts(
       s.threads, pieces.count(), pieces.grain(), 1, [&](int part, int64_t begin, int64_t end) {
         int64_t before = 0;
