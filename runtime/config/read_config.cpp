@@ -71,7 +71,8 @@ void read_key(const Value& root, const std::string& section, const Key& key, con
 }
 
 // A group has the keys of [optimizer] that its table does not give. Those that belong to one rule
-// keep their defaults if the table names another rule.
+// keep their defaults if the table names another rule, and those that belong to the momentum if the
+// table sets that to 0.
 void inherit(const Value& root, Optimizer& optimizer, const LayerTypes& types) {
   const Member* const section = root.find("optimizer");
   const Member* const groups = section == nullptr ? nullptr : section->value.find("group");
@@ -87,6 +88,10 @@ void inherit(const Value& root, Optimizer& optimizer, const LayerTypes& types) {
     }
     static_cast<UpdateRule&>(optimizer.groups[i]) = rule;
     Assign(types, "").read_group(table, optimizer.groups[i]);
+    const Member* const momentum = table.find("momentum");
+    if (momentum == nullptr || optimizer.groups[i].momentum != 0) continue;
+    if (table.find("dampening") == nullptr) optimizer.groups[i].dampening = 0;
+    if (table.find("nesterov") == nullptr) optimizer.groups[i].nesterov = false;
   }
 }
 

@@ -44,12 +44,6 @@ void check_options(const Dataset& dataset, const LoaderOptions& options) {
         "training.class_weights has " + std::to_string(weights) + " numbers; the data set has " +
         std::to_string(dataset.spec().classes) + " classes; give one for each");
   }
-  if (options.label_weights.ignored >= 0 && dataset.spec().labels == 1) {
-    throw ConfigurationError(
-        "training.ignore_label is for tokens, of which a sample has several; leave the samples of "
-        "that class out of the data set " +
-        dataset.description());
-  }
   if (count_batches(dataset.size(), options) == 0) {
     throw DataError("no batch of " + std::to_string(options.batch_size) +
                     " can be made with last_batch = \"drop\" from the data set " +

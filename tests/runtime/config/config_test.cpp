@@ -46,6 +46,17 @@ optimizer = { lr = 0.5, momentum = 0.9, weight_decay = 0.1, group = [
   EXPECT_EQ(again.optimizer.groups, config.optimizer.groups);
 }
 
+// Without momentum there is nothing that its other keys could change.
+TEST(Config, AGroupWithoutMomentumInheritsNoneOfItsKeys) {
+  const Config config = read(std::string(kWhole) + R"(
+optimizer = { lr = 0.5, momentum = 0.9, dampening = 0.5, group = [
+  { parameters = ["*.bias"], momentum = 0 }, { parameters = ["*.weight"] } ] })");
+  EXPECT_EQ(config.optimizer.groups[0].dampening, 0);
+  EXPECT_EQ(config.optimizer.groups[1].dampening, 0.5);
+  const Config again = load_text(to_toml(config), "again", {}, "", model::layer_types());
+  EXPECT_EQ(again.optimizer.groups, config.optimizer.groups);
+}
+
 TEST(Config, EachRuleHasTheDefaultsOfItsAuthors) {
   UpdateRule rule;
   EXPECT_THAT(betas_of(rule), ElementsAre(0.9, 0.999));
