@@ -42,8 +42,8 @@ struct Pieces {
   int64_t count() const { return view.n * per_image; }
   int64_t pixels() const { return view.n * image_pixels * lanes; }
   int64_t channels() const { return view.blocks * view.block; }  // padding included
-  // Longer pieces, which fit the second-level cache, if that leaves several for each thread: merging
-  // the statistics of a piece takes as long as reading several pixels.
+  // Longer pieces, which fit the second-level cache, if that leaves several for each thread:
+  // merging the statistics of a piece takes as long as reading several pixels.
   Pieces longer(int threads) const {
     Pieces result = *this;
     result.piece_pixels = std::max(

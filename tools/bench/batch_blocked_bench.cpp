@@ -19,11 +19,11 @@
 #include <vector>
 
 #include "backends/cpu/batch_blocked/convolution.h"
+#include "backends/cpu/batch_blocked/matrix_unit_convolution.h"
+#include "backends/cpu/batch_blocked/packed_gradient.h"
 #include "backends/cpu/batch_blocked/pooling.h"
 #include "backends/cpu/batch_blocked/reorder.h"
 #include "backends/cpu/batch_blocked/weight_gradient.h"
-#include "backends/cpu/batch_blocked/matrix_unit_convolution.h"
-#include "backends/cpu/batch_blocked/packed_gradient.h"
 #include "backends/cpu/batch_blocked/winograd.h"
 #include "backends/cpu/batch_blocked/winograd_gradient.h"
 
@@ -33,10 +33,10 @@ using backends::cpu::batch_blocked::Convolution;
 using backends::cpu::batch_blocked::ConvShape;
 using backends::cpu::batch_blocked::Direction;
 using backends::cpu::batch_blocked::find_winograd;
-using backends::cpu::batch_blocked::MatrixUnitConvolution;
-using backends::cpu::batch_blocked::PackedGradient;
 using backends::cpu::batch_blocked::from_blocked;
 using backends::cpu::batch_blocked::kBlock;
+using backends::cpu::batch_blocked::MatrixUnitConvolution;
+using backends::cpu::batch_blocked::PackedGradient;
 using backends::cpu::batch_blocked::Pooling;
 using backends::cpu::batch_blocked::PoolKind;
 using backends::cpu::batch_blocked::PoolShape;
@@ -319,11 +319,10 @@ void bench_convolution(const Named& named, int threads, int rounds) {
   const auto add_packed = [&](const char* name, const auto& kernels) {
     auto packed = std::make_shared<PackedGradient>(s, threads, kernels, best_kernels());
     auto scratch = std::make_shared<Buffer>(static_cast<int64_t>(packed->workspace_bytes() / 4));
-    contenders.push_back({name,
-                          [=, &x, &y, &w, &db] {
-                            packed->run(x.get(), y.get(), w.get(), db.get(), scratch->get());
-                          },
-                          {}});
+    contenders.push_back(
+        {name,
+         [=, &x, &y, &w, &db] { packed->run(x.get(), y.get(), w.get(), db.get(), scratch->get()); },
+         {}});
   };
   namespace bb = backends::cpu::batch_blocked;
   add_packed("packed", bb::gradient_kernels_for(backends::cpu::widest_isa()));

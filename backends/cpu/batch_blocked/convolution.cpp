@@ -36,7 +36,8 @@ Convolution::Convolution(const ConvShape& shape, Direction direction, int thread
       in_width_(forward() ? shape.w : shape.q),
       kernel_(&best_width(kernels, out_channels_)),
       channel_tiles_((out_channels_ + kernel_->width - 1) / kernel_->width),
-      geometry_(shape, direction, {in_channels_, out_channels_, kernel_->max_pixels, strip_rows()}) {
+      geometry_(shape, direction,
+                {in_channels_, out_channels_, kernel_->max_pixels, strip_rows()}) {
   const int64_t units = sample_blocks(shape.n) * strip_count();
   if (units % threads_ != 0 && units < 8 * threads_) channel_splits_ = channel_tiles_;
 }
@@ -58,7 +59,8 @@ double Convolution::cycles() const {
     // latency of 4 cycles.
     const double step = std::max({pixels * width, pixels + 0.5 * width, 4.0});
     double length = 0;
-    for (int32_t i = 0; i < tile.run_count; ++i) length += geometry_.runs[tile.first_run + i].length;
+    for (int32_t i = 0; i < tile.run_count; ++i)
+      length += geometry_.runs[tile.first_run + i].length;
     sum += length * step + 8.0 * tile.run_count + 2 * pixels * width + 30;
   }
   const auto weights = static_cast<double>(shape_.o * shape_.kh * shape_.kw * shape_.c);
@@ -80,7 +82,8 @@ void Convolution::pack(const float* weights, float* packed, int64_t begin, int64
   const int64_t in_step = forward() ? 1 : taps * shape_.c;
   for (int64_t row = begin; row < end; ++row) {
     const int64_t channel = row / taps * width, tap = row % taps;
-    const float* from = weights + (forward() ? tap : taps - 1 - tap) * shape_.c + channel * out_step;
+    const float* from =
+        weights + (forward() ? tap : taps - 1 - tap) * shape_.c + channel * out_step;
     float* to = packed + row * in_channels_ * width;
     const int64_t valid = std::min(width, out_channels_ - channel);
     for (int64_t i = 0; i < in_channels_; ++i, to += width) {

@@ -24,8 +24,8 @@ Geometry::Geometry(const ConvShape& s, Direction direction, const Sizes& sizes) 
   in_width_ = forward ? s.w : s.q;
   const Axis rows = axis(direction, forward ? s.p : s.h, forward ? s.h : s.p, s.kh, s.stride_h,
                          s.pad_top, s.dilation_h);
-  const Axis columns = axis(direction, forward ? s.q : s.w, in_width_, s.kw, s.stride_w,
-                            s.pad_left, s.dilation_w);
+  const Axis columns =
+      axis(direction, forward ? s.q : s.w, in_width_, s.kw, s.stride_w, s.pad_left, s.dilation_w);
   std::vector<int32_t> first_run;
   for (size_t r = 0; r < rows.classes.size(); ++r) {
     for (size_t c = 0; c < columns.classes.size(); ++c) {
@@ -77,8 +77,8 @@ void Geometry::add_runs(const ConvShape& shape, const Axis& rows, int row_class,
       if (previous && column.k == previous->k + 1 && column.offset == previous->offset + 1) {
         runs.back().length += pixel;
       } else {
-        runs.push_back({(row.offset * width + column.offset) * pixel,
-                        (row.k * kw + column.k) * pixel, pixel});
+        runs.push_back(
+            {(row.offset * width + column.offset) * pixel, (row.k * kw + column.k) * pixel, pixel});
       }
       previous = &column;
     }

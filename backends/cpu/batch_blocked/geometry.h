@@ -13,8 +13,8 @@ namespace backends::cpu::batch_blocked {
 // Which of the two operations a convolution computes.
 enum class Direction { kForward, kBackwardData };
 
-// The output rows of a strip are computed before those of the next one, so that their input stays in
-// the cache.
+// The output rows of a strip are computed before those of the next one, so that their input stays
+// in the cache.
 struct Strip {
   int32_t tile_begin, tile_end;  // in Geometry::tiles
   int32_t row_begin, row_end;    // of the input that the strip reads

@@ -1,7 +1,7 @@
 // The kernels of weight gradients as products of packed matrices: for each pixel that of dy
-// [channels][samples] and that of x [samples][channels]. There is one table for each instruction set,
-// and one for the matrix unit of newer Intel processors. A kernel uses one thread, allocates nothing
-// and calls nothing outside its source.
+// [channels][samples] and that of x [samples][channels]. There is one table for each instruction
+// set, and one for the matrix unit of newer Intel processors. A kernel uses one thread, allocates
+// nothing and calls nothing outside its source.
 #ifndef BACKENDS_CPU_BATCH_BLOCKED_GRADIENT_KERNELS_H_
 #define BACKENDS_CPU_BATCH_BLOCKED_GRADIENT_KERNELS_H_
 
@@ -19,7 +19,8 @@ struct PixelPair {
   int32_t samples;
 };
 
-// Products of a tile of channels of dy with a tile of channels of x, summed over samples and pixels.
+// Products of a tile of channels of dy with a tile of channels of x, summed over samples and
+// pixels.
 struct GradientTile {
   const char* const* dy;  // the first pixel of each output row, at the tile's output channels
   const char* const* x;   // the first pixel of the input row that belongs to it at this tap
@@ -33,15 +34,15 @@ struct GradientKernels {
   const char* name;
   int64_t outputs, inputs;            // channels of a tile
   int64_t output_bytes, input_bytes;  // of a packed tile of a pair
-  double step_cycles;   // measured: of the products of a tile at a pixel,
-  double pack_cycles;   // and of packing a register
+  double step_cycles;                 // measured: of the products of a tile at a pixel,
+  double pack_cycles;                 // and of packing a register
   // Make the calling thread ready for the products, and undo that. May be null.
   void (*begin)();
   void (*end)();
   // Pack the tiles of a pair, one after the other; the channels of the last one are filled up with
-  // zeros. The first adds the pair to `bias` [channels][kBlock], unless that is null. May write up to
-  // 64 bytes behind the last tile. The answer is false if a number cannot be packed (infinite, say,
-  // or no number); what was packed is then unusable.
+  // zeros. The first adds the pair to `bias` [channels][kBlock], unless that is null. May write up
+  // to 64 bytes behind the last tile. The answer is false if a number cannot be packed (infinite,
+  // say, or no number); what was packed is then unusable.
   bool (*pack_outputs)(const PixelPair& dy, float* bias, char* packed);
   bool (*pack_inputs)(const PixelPair& x, char* packed);
   void (*add_products)(const GradientTile& tile);

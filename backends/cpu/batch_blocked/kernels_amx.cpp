@@ -1,6 +1,6 @@
 // Convolutions by the matrix unit. In this layout a pixel of a sample block is a matrix, [channel]
-// [sample], and so is what the unit computes for it: no number has to change its lane, except in the
-// weight gradient, which sums over samples.
+// [sample], and so is what the unit computes for it: no number has to change its lane, except in
+// the weight gradient, which sums over samples.
 #include <immintrin.h>
 
 #include <utility>
@@ -46,8 +46,8 @@ MATRIX_INLINE __mmask16 first_lanes(int64_t samples) {
   return samples >= kBlock ? 0xFFFF : (__mmask16)((1u << (samples < 0 ? 0 : samples)) - 1);
 }
 
-// Channel `c` of a pixel, with zeros in the other lanes, behind the last channel, and if there is no
-// pixel.
+// Channel `c` of a pixel, with zeros in the other lanes, behind the last channel, and if there is
+// no pixel.
 MATRIX_INLINE V channel_of(const float* pixel, int64_t c, int64_t channels, __mmask16 lanes) {
   if (pixel == nullptr || c >= channels) return V{};
   return (V)_mm512_maskz_load_ps(lanes, pixel + c * kBlock);
@@ -211,10 +211,8 @@ extern const MatrixUnitKernels kAmxKernels;
 const MatrixUnitKernels kAmxKernels = {begin, end, pack_pixels, convolve};
 
 extern const GradientKernels kAmxGradientKernels;
-const GradientKernels kAmxGradientKernels = {"amx_bf16x3", kMatrixChannels, kMatrixChannels,
-                                             kPairBytes,   kPairBytes,      540,
-                                             10,           begin,           end,
-                                             pack_outputs, pack_inputs,     add_products,
-                                             kUnscale};
+const GradientKernels kAmxGradientKernels = {
+    "amx_bf16x3", kMatrixChannels, kMatrixChannels, kPairBytes,   kPairBytes, 540, 10, begin,
+    end,          pack_outputs,    pack_inputs,     add_products, kUnscale};
 
 }  // namespace backends::cpu::batch_blocked

@@ -69,7 +69,8 @@ int64_t MatrixUnitConvolution::strip_bytes() const {
 }
 
 uint64_t MatrixUnitConvolution::workspace_bytes() const {
-  const int64_t bytes = channel_tiles_ * taps() * steps_ * kPackedWeights + threads_ * strip_bytes();
+  const int64_t bytes =
+      channel_tiles_ * taps() * steps_ * kPackedWeights + threads_ * strip_bytes();
   return std::max(static_cast<uint64_t>(bytes), exact_.workspace_bytes());
 }
 
@@ -86,7 +87,8 @@ double MatrixUnitConvolution::cycles() const {
   }
   const auto weights = static_cast<double>(channel_tiles_ * taps() * steps_) * 2 * kMatrixChannels;
   const auto blocks = static_cast<double>(sample_blocks(shape_.n));
-  return blocks * (steps * static_cast<double>(channel_tiles_) * kStepCycles + packed * kPackCycles) +
+  return blocks *
+             (steps * static_cast<double>(channel_tiles_) * kStepCycles + packed * kPackCycles) +
          3 * kPackCycles * weights;
 }
 
@@ -103,7 +105,7 @@ bool MatrixUnitConvolution::pack_weights(const Call& call, int64_t part, int64_t
             ? products::Matrix{call.weights + channel * output + tap * shape_.c, output, 1}
             : products::Matrix{call.weights + (taps() - 1 - tap) * shape_.c + channel, 1, output};
     good &= packing_->pack_left(weights, rows, in_channels_,
-                              call.packed + unit * steps_ * kPackedWeights);
+                                call.packed + unit * steps_ * kPackedWeights);
   }
   return good;
 }

@@ -16,10 +16,10 @@ constexpr int64_t kPackedPixel = 3 * 1024, kPackedWeights = 6 * 1024;
 
 // Up to two pixels times up to kMatrixChannels output channels.
 struct MatrixTile {
-  const char* x;      // packed pixels of the strip's input
-  const char* w;      // packed weights of this channel tile: [tap][input channels]
-  float* y;           // sample block of the output, at the tile's first channel
-  const Run* runs;    // in steps of kMatrixChannels channels
+  const char* x;    // packed pixels of the strip's input
+  const char* w;    // packed weights of this channel tile: [tap][input channels]
+  float* y;         // sample block of the output, at the tile's first channel
+  const Run* runs;  // in steps of kMatrixChannels channels
   const PixelTile* pixels;
   const PostOps* post;
   int64_t y_offset;  // of `y` from the start of the tensor, for operands of post-operations

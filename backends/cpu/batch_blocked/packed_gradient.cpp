@@ -52,7 +52,8 @@ class PackedGradient::Member {
         call_(call),
         inputs_(call.workspace + number * owner.member_bytes()),
         outputs_(inputs_ + owner.slots() * owner.input_row_bytes() + kSlack),
-        sums_(reinterpret_cast<float*>(outputs_ + owner.chunk_ * owner.output_row_bytes() + kSlack)),
+        sums_(
+            reinterpret_cast<float*>(outputs_ + owner.chunk_ * owner.output_row_bytes() + kSlack)),
         bias_(sums_ + owner.sums_bytes() / 4) {
     const int64_t row = number / owner.grid_.output_parts;
     const int64_t output = number % owner.grid_.output_parts;
@@ -88,9 +89,7 @@ class PackedGradient::Member {
   }
 
  private:
-  char* input_row(int64_t h) const {
-    return inputs_ + h % own_.slots() * own_.input_row_bytes();
-  }
+  char* input_row(int64_t h) const { return inputs_ + h % own_.slots() * own_.input_row_bytes(); }
 
   // The pixel at `index` of a pair of sample blocks, from channel `channel` on.
   PixelPair pixels(const float* tensor, int64_t pair, int64_t pixels, int64_t index,
@@ -106,8 +105,8 @@ class PackedGradient::Member {
   bool pack(int64_t pair, int64_t first, int64_t count) {
     bool good = true;
     const int64_t from = std::max(packed_until_, first * s_.stride_h - s_.pad_top);
-    const int64_t to = std::min(s_.h, (first + count - 1) * s_.stride_h - s_.pad_top +
-                                          (s_.kh - 1) * s_.dilation_h + 1);
+    const int64_t to = std::min(
+        s_.h, (first + count - 1) * s_.stride_h - s_.pad_top + (s_.kh - 1) * s_.dilation_h + 1);
     for (int64_t h = from; h < to; ++h) {
       for (int64_t w = 0; w < s_.w; ++w) {
         good &= own_.kernels_->pack_inputs(
@@ -160,7 +159,8 @@ class PackedGradient::Member {
           input_row(h) + (column * own_.input_tiles_ + input) * own_.kernels_->input_bytes;
     }
     tile.add = add;
-    tile.sums = sums_ + ((output * own_.input_tiles_ + input) * own_.taps() + tap) * own_.tile_floats();
+    tile.sums =
+        sums_ + ((output * own_.input_tiles_ + input) * own_.taps() + tap) * own_.tile_floats();
     own_.kernels_->add_products(tile);
   }
 
@@ -175,8 +175,8 @@ class PackedGradient::Member {
   float* bias_;               // [output channel][kBlock]
 };
 
-PackedGradient::PackedGradient(const ConvShape& shape, int threads,
-                               const GradientKernels& kernels, const KernelTable& exact)
+PackedGradient::PackedGradient(const ConvShape& shape, int threads, const GradientKernels& kernels,
+                               const KernelTable& exact)
     : shape_(shape),
       threads_(std::max(1, threads)),
       kernels_(&kernels),
@@ -186,10 +186,11 @@ PackedGradient::PackedGradient(const ConvShape& shape, int threads,
   const int64_t enough = divide_up(kEnoughPixels, shape.q);
   const int64_t input = shape.stride_h * input_row_bytes(),
                 output = shape.q * output_tiles_ * kernels.output_bytes;
-  const int64_t ahead = ((shape.kh - 1) * shape.dilation_h + 1 - shape.stride_h) * input_row_bytes();
+  const int64_t ahead =
+      ((shape.kh - 1) * shape.dilation_h + 1 - shape.stride_h) * input_row_bytes();
   const int64_t fitting = (kRowsBytes - ahead) / (input + output);
-  chunk_ = std::clamp<int64_t>(std::max(enough, fitting), 1,
-                               std::min<int64_t>(shape.p, kMostChunkRows));
+  chunk_ =
+      std::clamp<int64_t>(std::max(enough, fitting), 1, std::min<int64_t>(shape.p, kMostChunkRows));
   double best = 0;
   for (int64_t outputs = 1; outputs <= std::min<int64_t>(threads_, output_tiles_); ++outputs) {
     if (threads_ % outputs != 0) continue;
@@ -224,7 +225,8 @@ double PackedGradient::cycles() const {
 }
 
 int64_t PackedGradient::slots() const {
-  return std::min(shape_.h, (chunk_ - 1) * shape_.stride_h + (shape_.kh - 1) * shape_.dilation_h + 1);
+  return std::min(shape_.h,
+                  (chunk_ - 1) * shape_.stride_h + (shape_.kh - 1) * shape_.dilation_h + 1);
 }
 
 int64_t PackedGradient::input_row_bytes() const {
@@ -240,8 +242,8 @@ int64_t PackedGradient::sums_bytes() const {
 }
 
 int64_t PackedGradient::member_bytes() const {
-  return slots() * input_row_bytes() + kSlack + chunk_ * output_row_bytes() + kSlack + sums_bytes() +
-         shape_.o * kBlock * 4;
+  return slots() * input_row_bytes() + kSlack + chunk_ * output_row_bytes() + kSlack +
+         sums_bytes() + shape_.o * kBlock * 4;
 }
 
 uint64_t PackedGradient::workspace_bytes() const {
@@ -263,7 +265,8 @@ void PackedGradient::finish_tile(const Call& call, int64_t output, int64_t input
         const Member member(*this, call, row * grid_.output_parts + column);
         const float* from =
             member.sums() +
-            (((output - member.tiles().begin) * input_tiles_ + input) * taps() + tap) * tile_floats() +
+            (((output - member.tiles().begin) * input_tiles_ + input) * taps() + tap) *
+                tile_floats() +
             o * kernels_->inputs;
         for (int64_t c = 0; c < inputs; ++c) {
           to[c] = (row == 0 ? 0.0f : to[c]) + from[c] * kernels_->unscale;
@@ -295,7 +298,7 @@ void PackedGradient::finish(const Call& call, int64_t part, int64_t parts) const
 }
 
 void PackedGradient::run(const float* x, const float* dy, float* dw, float* db,
-                             void* workspace) const {
+                         void* workspace) const {
   const Call call{x, dy, dw, db, static_cast<char*>(workspace)};
   std::atomic<bool> good = true;
 #pragma omp parallel num_threads(threads_)

@@ -1,5 +1,5 @@
-// conv2d_backward_weights, with the bias gradient, in the batch-blocked layout, as products of packed
-// matrices.
+// conv2d_backward_weights, with the bias gradient, in the batch-blocked layout, as products of
+// packed matrices.
 #ifndef BACKENDS_CPU_BATCH_BLOCKED_PACKED_GRADIENT_H_
 #define BACKENDS_CPU_BATCH_BLOCKED_PACKED_GRADIENT_H_
 
@@ -20,8 +20,8 @@ class PackedGradient {
 
   uint64_t workspace_bytes() const;
 
-  // See WeightGradient::run(). Where x or dy hold numbers that cannot be packed, the whole result is
-  // that of a WeightGradient.
+  // See WeightGradient::run(). Where x or dy hold numbers that cannot be packed, the whole result
+  // is that of a WeightGradient.
   void run(const float* x, const float* dy, float* dw, float* db, void* workspace) const;
 
   // Estimated cycles of a core, over all threads, without the time for memory.

@@ -224,7 +224,8 @@ Priced convolution_plan(const Engine& engine, const Operation& op, const char* n
   // Winograd's data gradient adds to its output before it reads any operand of a post-operation,
   // and the matrix unit may have to leave everything to another algorithm in the middle.
   const bool adds = std::is_same_v<Kernel, Winograd> && direction == Direction::kBackwardData;
-  if (!adds && !std::is_same_v<Kernel, MatrixUnitConvolution>) plan->edit().in_place[0] = post.in_place_mask();
+  if (!adds && !std::is_same_v<Kernel, MatrixUnitConvolution>)
+    plan->edit().in_place[0] = post.in_place_mask();
   const double pass = post.pass_bytes() / engine.bytes_per_ns();
   return {std::move(plan), price(engine, op, kernel.cycles()) + pass};
 }

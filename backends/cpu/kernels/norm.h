@@ -15,9 +15,10 @@ struct NormKernels {
   // Adds `pixels` pixels to the running statistics of `before` pixels: the mean and the sum of
   // squared differences of every channel (Chan, Golub, LeVeque, "Algorithms for computing the
   // sample variance", 1983). The pixels are read twice: once for an approximate mean, and once for
-  // their differences from it, which correct the mean. They should fit the second-level cache and be
-  // few enough for sums in float (kMostPixels). The pixels are dense and are counted from `first`
-  // on, as if the rows of x listed in `rows`, of `row_pixels` pixels each, followed one another.
+  // their differences from it, which correct the mean. They should fit the second-level cache and
+  // be few enough for sums in float (kMostPixels). The pixels are dense and are counted from
+  // `first` on, as if the rows of x listed in `rows`, of `row_pixels` pixels each, followed one
+  // another.
   void (*add_statistics)(const float* x, const int64_t* rows, int64_t row_pixels, int64_t first,
                          int64_t pixels, int64_t channels, int64_t before, double* mean,
                          double* squares);

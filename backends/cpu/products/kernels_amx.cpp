@@ -9,9 +9,11 @@
 namespace backends::cpu::products {
 namespace {
 #define LANES 16
+// matrix_unit.inc uses names of registers.inc.
+// clang-format off
 #include "backends/cpu/products/registers.inc"
-
 #include "backends/cpu/matrix_unit.inc"
+// clang-format on
 
 constexpr int kRows = 2 * kSide, kColumns = 2 * kSide;
 // The numbers that are multiplied exactly enough, beside 0; see kScale.

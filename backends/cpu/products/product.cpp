@@ -31,10 +31,10 @@ int64_t even_block(int64_t count, int64_t most, int64_t step) {
 
 // How the parts of the threads are cut for the caches.
 struct Product::Blocking {
-  int64_t rows;                     // at most, of the left operand that is packed at a time
-  int64_t depth;                    // at most, of either operand
-  int64_t columns;                  // at most, of the right operand that is packed at a time
-  uint64_t left_tile, right_panel;  // bytes of one packed tile
+  int64_t rows;                      // at most, of the left operand that is packed at a time
+  int64_t depth;                     // at most, of either operand
+  int64_t columns;                   // at most, of the right operand that is packed at a time
+  uint64_t left_tile, right_panel;   // bytes of one packed tile
   uint64_t left_bytes, right_bytes;  // of all that are packed at a time
 };
 
@@ -88,8 +88,7 @@ Product::Blocking Product::blocking(const KernelTable& k) const {
   b.right_panel =
       static_cast<uint64_t>(round_up(k.columns * packed_depth * k.bytes, kLineBytes) + kLineBytes);
   const int64_t panels = divide_up(divide_up(sizes_.columns, k.columns), column_parts_);
-  const int64_t fitting =
-      std::max<int64_t>(1, kRightBytes / static_cast<int64_t>(b.right_panel));
+  const int64_t fitting = std::max<int64_t>(1, kRightBytes / static_cast<int64_t>(b.right_panel));
   b.columns = even_block(panels, fitting, 1) * k.columns;
   b.left_bytes = static_cast<uint64_t>(divide_up(b.rows, k.rows)) * b.left_tile + kLineBytes;
   b.right_bytes = static_cast<uint64_t>(b.columns / k.columns) * b.right_panel;
@@ -114,8 +113,9 @@ Product::Part Product::part(int number) const {
       std::min(sizes_.columns, piece(panels, column_parts_, column) * kernels_.columns);
   const int64_t right =
       std::min(sizes_.columns, piece(panels, column_parts_, column + 1) * kernels_.columns);
-  return {number, row, row_parts_, column, top, piece(sizes_.rows, row_parts_, row + 1) - top,
-          left, right - left};
+  return {number, row,         row_parts_,
+          column, top,         piece(sizes_.rows, row_parts_, row + 1) - top,
+          left,   right - left};
 }
 
 // Packs this part's share of the panels of a block.
@@ -146,8 +146,7 @@ bool Product::multiply(const KernelTable& k, const Call& call, const Blocking& b
                        const Part& part, const Block& block) const {
   const char* const right =
       call.workspace + static_cast<uint64_t>(part.column_part) * blocking.right_bytes;
-  char* const left = call.workspace +
-                     static_cast<uint64_t>(column_parts_) * blocking.right_bytes +
+  char* const left = call.workspace + static_cast<uint64_t>(column_parts_) * blocking.right_bytes +
                      static_cast<uint64_t>(part.number) * blocking.left_bytes;
   const bool complete = block.deep + block.depth == sizes_.depth;
   const int64_t blocks = divide_up(part.rows, blocking.rows);
@@ -166,13 +165,12 @@ bool Product::multiply(const KernelTable& k, const Call& call, const Blocking& b
     for (int64_t column = 0; column < block.columns; column += k.columns) {
       const int64_t columns = std::min(k.columns, block.columns - column);
       const int64_t at = part.column + block.column + column;
-      const char* panel =
-          right + static_cast<uint64_t>(column / k.columns) * blocking.right_panel;
+      const char* panel = right + static_cast<uint64_t>(column / k.columns) * blocking.right_panel;
       for (int64_t t = 0; t < tiles; ++t) {
         const int64_t from = piece(rows, tiles, t), to = piece(rows, tiles, t + 1);
         k.multiply({left + static_cast<uint64_t>(t) * blocking.left_tile, panel, block.depth,
-                    call.c + (row + from) * sizes_.columns + at, sizes_.columns, to - from,
-                    columns, block.deep > 0});
+                    call.c + (row + from) * sizes_.columns + at, sizes_.columns, to - from, columns,
+                    block.deep > 0});
       }
       const int64_t end = column + columns;
       const bool enough = end == block.columns || end - finished >= kPanelsAtOnce * k.columns;

@@ -151,6 +151,23 @@ TEST(BatchBlocked, PackedBackwardWeightsIgnoresPaddingLanes) {
   });
 }
 
+// make() makes the operation.
+template <typename Make>
+void check_same_bits(const ConvShape& s, Make make) {
+  const Data data(s);
+  Buffer x = block(data.x, s.n), dy = block(data.y, s.n);
+  std::vector<Values> results;
+  for (int i = 0; i < 3; ++i) {
+    const auto op = make();
+    Buffer dw(static_cast<int64_t>(data.w.size()));
+    Buffer workspace(static_cast<int64_t>(op.workspace_bytes() / 4));
+    op.run(x.get(), dy.get(), dw.get(), nullptr, workspace.get());
+    results.emplace_back(dw.get(), dw.get() + dw.size());
+  }
+  EXPECT_EQ(results[0], results[1]);
+  EXPECT_EQ(results[0], results[2]);
+}
+
 TEST(BatchBlocked, GradientsAreTheSameBitsEveryTime) {
   const ConvShape s = conv(40, 9, 9, 6, 10, 5, 5);
   const KernelTable& k = kernels_for(widest_isa());

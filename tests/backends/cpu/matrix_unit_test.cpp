@@ -18,23 +18,25 @@ class MatrixUnit : public testing::Test {
 };
 
 // The shapes of all convolutions, and some with whole and with broken steps of 32 channels.
-template <typename Check>
-void for_shapes(Check check) {
+// prepare(shape) computes the expected result, and returns a function that checks it.
+template <typename Prepare>
+void for_shapes(Prepare prepare) {
   std::vector<ConvShape> shapes = conv_shapes();
   shapes.push_back(conv(37, 9, 9, 64, 96, 3, 3, 1, 1, 1, 1, 1));
   shapes.push_back(conv(48, 10, 10, 64, 40, 3, 3, 1, 1, 2, 1, 1));
   shapes.push_back(conv(64, 4, 4, 100, 33, 3, 3, 1, 1, 1, 1, 1));
   shapes.push_back(conv(32, 6, 6, 64, 128, 1, 1, 0, 0, 2));
   for (const ConvShape& shape : shapes) {
+    const auto check = prepare(shape);
     for (const int threads : {1, 3}) {
       SCOPED_TRACE(describe(kernels_for(widest_isa()), shape, threads));
-      check(shape, threads);
+      check(threads);
     }
   }
 }
 
 TEST_F(MatrixUnit, Forward) {
-  for_shapes([](const ConvShape& s, int threads) {
+  for_shapes([](const ConvShape& s) {
     const Data data(s);
     const Values bias = numbers(s.o, 4), residual = numbers(s.n * s.p * s.q * s.o, 5);
     Values expected(data.y.size());
@@ -42,36 +44,44 @@ TEST_F(MatrixUnit, Forward) {
     for (size_t i = 0; i < expected.size(); ++i) {
       expected[i] = std::max(0.0f, expected[i] + bias[i % bias.size()] + residual[i]);
     }
-    Buffer x = block(data.x, s.n), w = copy(data.w), b = copy(bias), r = block(residual, s.n);
-    PostOps post;
-    post.ops[post.count++] = {Post::kBias, b.get()};
-    post.ops[post.count++] = {Post::kResidualAdd, r.get()};
-    post.ops[post.count++] = {Post::kRelu, nullptr};
-    const MatrixUnitConvolution op(s, Direction::kForward, threads, kernels_for(widest_isa()));
-    expect_near(run(op, x, w, s.p * s.q * s.o, s.n, post), expected, "y");
+    return [=](int threads) {
+      Buffer x = block(data.x, s.n), w = copy(data.w), b = copy(bias), r = block(residual, s.n);
+      PostOps post;
+      post.ops[post.count++] = {Post::kBias, b.get()};
+      post.ops[post.count++] = {Post::kResidualAdd, r.get()};
+      post.ops[post.count++] = {Post::kRelu, nullptr};
+      const MatrixUnitConvolution op(s, Direction::kForward, threads, kernels_for(widest_isa()));
+      expect_near(run(op, x, w, s.p * s.q * s.o, s.n, post), expected, "y");
+    };
   });
 }
 
 TEST_F(MatrixUnit, BackwardData) {
-  for_shapes([](const ConvShape& s, int threads) {
+  for_shapes([](const ConvShape& s) {
     const Data data(s);
     Values expected(data.x.size());
     for_products(s, [&](size_t x, size_t w, size_t y) { expected[x] += data.y[y] * data.w[w]; });
     for (size_t i = 0; i < expected.size(); ++i) expected[i] = data.x[i] > 0 ? expected[i] : 0.0f;
-    Buffer dy = block(data.y, s.n), w = copy(data.w), saved = block(data.x, s.n);
-    PostOps post;
-    post.ops[post.count++] = {Post::kReluBackward, saved.get()};
-    const MatrixUnitConvolution op(s, Direction::kBackwardData, threads,
-                                   kernels_for(widest_isa()));
-    expect_near(run(op, dy, w, s.h * s.w * s.c, s.n, post), expected, "dx");
+    return [=](int threads) {
+      Buffer dy = block(data.y, s.n), w = copy(data.w), saved = block(data.x, s.n);
+      PostOps post;
+      post.ops[post.count++] = {Post::kReluBackward, saved.get()};
+      const MatrixUnitConvolution op(s, Direction::kBackwardData, threads,
+                                     kernels_for(widest_isa()));
+      expect_near(run(op, dy, w, s.h * s.w * s.c, s.n, post), expected, "dx");
+    };
   });
 }
 
 // Padding lanes are NaN, and none of them may be added to a sum.
 TEST_F(MatrixUnit, BackwardWeights) {
-  for_shapes([](const ConvShape& s, int threads) {
-    const PackedGradient op(s, threads, *matrix_unit_gradient_kernels(), kernels_for(widest_isa()));
-    check_weight_gradient(op, s, WeightGradients(s), 2e-6);
+  for_shapes([](const ConvShape& s) {
+    const WeightGradients expected(s);
+    return [=](int threads) {
+      const PackedGradient op(s, threads, *matrix_unit_gradient_kernels(),
+                              kernels_for(widest_isa()));
+      check_weight_gradient(op, s, expected, 2e-6);
+    };
   });
 }
 
