@@ -26,6 +26,7 @@ struct Problem {
   std::array<std::pair<Slot::Kind, uint32_t>, kRoles> operands;
   int64_t output_channels = 0;
   bool bias_gradient = false;
+  bool bfloat16 = false;
   int64_t kernel_h = 0, kernel_w = 0, in_h = 0, out_h = 0, out_w = 0;
   Window window;
 };
@@ -40,6 +41,9 @@ struct Variant {
   double estimated_ns = 0;
   std::string name;
   bool slow_reference = false;
+  // The primitive writes the output in float32, so that it is rounded to bfloat16 only after the
+  // post-operations.
+  bool wide = false;
 };
 
 Problem parse(const Operation& op) {
@@ -64,6 +68,7 @@ Problem parse(const Operation& op) {
   p.canonical = {image_desc(x), weights_desc(w, groups), image_desc(y)};
   for (size_t role = 0; role < kRoles; ++role) p.layouts[role] = tensor(Role(role)).layout;
   p.output_channels = w.dims[0];
+  p.bfloat16 = x.dtype == RT_BFLOAT16;
   p.bias_gradient = p.pass == Pass::kBackwardWeights && op.output_count() > 1;
   p.kernel_h = w.dims[1], p.kernel_w = w.dims[2];
   p.in_h = x.dims[1], p.out_h = y.dims[1], p.out_w = y.dims[2];
@@ -72,11 +77,14 @@ Problem parse(const Operation& op) {
 }
 
 MemoryDesc any_desc(const MemoryDesc& desc) {
-  return MemoryDesc(take_apart(desc).dims, dnnl::memory::data_type::f32,
-                    dnnl::memory::format_tag::any);
+  const MemoryParts parts = take_apart(desc);
+  return MemoryDesc(parts.dims, parts.type, dnnl::memory::format_tag::any);
 }
 
-MemoryDesc vector_desc(int64_t count) { return strided_desc({count}, {1}); }
+// The bias or its gradient.
+MemoryDesc vector_desc(const Problem& p) {
+  return strided_desc({p.output_channels}, {1}, p.bfloat16 ? DataType::bf16 : DataType::f32);
+}
 
 dnnl::algorithm onednn_algorithm(uint32_t algorithm) {
   return algorithm == kWinograd ? dnnl::algorithm::convolution_winograd
@@ -96,10 +104,12 @@ bool describe(const OnednnContext& context, const Problem& p, const Descs& m,
               const dnnl::primitive_attr& attr, bool bias, Variant& v) {
   const auto algorithm = onednn_algorithm(v.algorithm);
   const MemoryDesc bias_desc =
-      bias || p.bias_gradient ? vector_desc(p.output_channels) : MemoryDesc();
+      bias || p.bias_gradient ? vector_desc(p) : MemoryDesc();
   const auto hint = make_desc<dnnl::convolution_forward>(
       context.onednn, p.pass == Pass::kForward ? attr : default_attributes(),
-      dnnl::prop_kind::forward_training, algorithm, m[kSource], m[kWeights], bias_desc,
+      dnnl::prop_kind::forward_training, algorithm,
+      v.wide && p.pass == Pass::kBackwardData ? p.canonical[kSource] : m[kSource], m[kWeights],
+      bias_desc,
       m[kDestination], p.strides, p.dilates, p.padding_begin, p.padding_end);
   if (!exists(hint)) return false;
   if (p.pass == Pass::kForward) {
@@ -164,7 +174,8 @@ double estimate(const Engine& engine, const Problem& p, const Variant& v, uint32
   double bytes = 0;
   for (const MemoryDesc& md : v.actual) bytes += static_cast<double>(md.get_size());
   bytes += 2.0 * chained * static_cast<double>(v.actual[kDestination].get_size());
-  const double compute = 2.0 * multiply_adds / (rate * engine.peak_flops_per_ns());
+  const double peak = engine.peak_flops_per_ns() * (p.bfloat16 ? engine.bfloat16_speed() : 1.0);
+  const double compute = 2.0 * multiply_adds / (rate * peak);
   const uint64_t moved = moved_bytes(p, v);
   return 3000.0 + std::max(compute, bytes / engine.bytes_per_ns()) +
          (moved ? reorder_ns(engine, moved) : 0.0);
@@ -178,9 +189,31 @@ bool residual_is_verified(const Problem& p, const Variant& v) {
   return adds_residual_rightly(v.desc.impl_info_str(), residual, rows);
 }
 
+Role output_role(const Problem& p) {
+  return p.pass == Pass::kForward        ? kDestination
+         : p.pass == Pass::kBackwardData ? kSource
+                                         : kWeights;
+}
+
+// As describe_with_post_ops, in bfloat16: only a bias becomes part of the primitive, because no
+// search has found which implementations add residuals rightly.
+bool describe_bfloat16(const OnednnContext& context, const Operation& op, const Problem& p,
+                       const Descs& m, Variant& v) {
+  v.post = PrimitivePostOps{};
+  if (p.pass == Pass::kForward) v.post = primitive_post_ops(op, m[kDestination], Residual::kNone);
+  v.wide = !commutes_with_rounding(op, v.post.taken);
+  Descs wide = m;
+  if (v.wide) {
+    const MemoryParts parts = take_apart(p.canonical[output_role(p)]);
+    wide[output_role(p)] = strided_desc(parts.dims, parts.strides);
+  }
+  return describe(context, p, wide, default_attributes(), v.post.bias_input >= 0, v);
+}
+
 // Describes the primitive with as many post-operations inside it as possible.
 bool describe_with_post_ops(const OnednnContext& context, const Operation& op, const Problem& p,
                             const Descs& m, Variant& v) {
+  if (p.bfloat16) return describe_bfloat16(context, op, p, m, v);
   if (p.pass != Pass::kForward || op.post_op_count() == 0) {
     v.post = PrimitivePostOps{};
     return describe(context, p, m, default_attributes(), false, v);
@@ -224,6 +257,7 @@ std::optional<Variant> make_variant(const OnednnContext& context, const Operatio
   v.algorithm = algorithm;
   if (!describe_with_post_ops(context, op, p, m, v)) return std::nullopt;
   for (size_t role = 0; role < kRoles; ++role) {
+    if (v.wide && role == output_role(p)) continue;  // canonical
     v.layouts[role] = p.layouts[role] == RT_LAYOUT_ANY
                           ? context.layouts.add(v.actual[role], p.canonical[role])
                           : p.layouts[role];
@@ -237,7 +271,7 @@ std::optional<Variant> make_variant(const OnednnContext& context, const Operatio
 }
 
 bool wants_winograd(const OnednnContext& context, const Problem& p) {
-  return context.engine.winograd() && p.kernel_h == 3 && p.kernel_w == 3 &&
+  return context.engine.winograd() && !p.bfloat16 && p.kernel_h == 3 && p.kernel_w == 3 &&
          p.strides == Dims{1, 1} && p.dilates == Dims{0, 0} &&
          (p.pass != Pass::kBackwardData || winograd_data_gradient_is_right(p.window));
 }
@@ -261,6 +295,8 @@ std::vector<Variant> variants(const OnednnContext& context, const Operation& op,
     if (algorithm == kWinograd && !wants_winograd(context, p)) continue;
     for (const bool source : {false, true}) {
       for (const bool destination : {false, true}) {
+        // In bfloat16, images are in NHWC, which the kernels for the matrix unit prefer as well.
+        if (p.bfloat16 && (source || destination)) continue;
         if (source && p.layouts[kSource] != RT_LAYOUT_ANY) continue;
         if (destination && p.layouts[kDestination] != RT_LAYOUT_ANY) continue;
         attempt(algorithm, source, destination, false);
@@ -273,10 +309,6 @@ std::vector<Variant> variants(const OnednnContext& context, const Operation& op,
   if (std::none_of(found.begin(), found.end(), direct)) attempt(kDirect, true, true, false);
   if (std::none_of(found.begin(), found.end(), direct)) attempt(kDirect, false, false, true);
   return found;
-}
-
-Role output_role(const Problem& p) {
-  return p.pass == Pass::kBackwardData ? kSource : kDestination;
 }
 
 std::optional<ChannelOrder> output_channels(const OnednnContext& context, const Operation& op,
@@ -330,9 +362,12 @@ void add_bindings(const OnednnContext& context, PrimitivePlan& plan, const Opera
   bool moves_out = false;
   for (size_t role = 0; role < kRoles; ++role) {
     const auto [kind, index] = p.operands[role];
-    const bool internal =
-        v.layouts[role] == RT_LAYOUT_CANONICAL && !same_memory(v.actual[role], p.canonical[role]);
-    size_t memory = plan.operand(internal ? p.canonical[role] : v.actual[role], kind, index);
+    const bool wide = v.wide && role == output_role(p);
+    const bool internal = !wide && v.layouts[role] == RT_LAYOUT_CANONICAL &&
+                          !same_memory(v.actual[role], p.canonical[role]);
+    size_t memory =
+        wide ? plan.wide_output(v.actual[role])
+             : plan.operand(internal ? p.canonical[role] : v.actual[role], kind, index);
     if (internal) {
       const size_t inside = plan.temporary(v.actual[role]);
       if (kind == Slot::Kind::kInput) plan.reorder(memory, inside);
@@ -341,7 +376,7 @@ void add_bindings(const OnednnContext& context, PrimitivePlan& plan, const Opera
     }
     arguments.emplace_back(kArguments[static_cast<size_t>(p.pass)][role], memory);
   }
-  const MemoryDesc vector = vector_desc(p.output_channels);
+  const MemoryDesc vector = vector_desc(p);
   if (v.post.bias_input >= 0) {
     arguments.emplace_back(DNNL_ARG_BIAS, plan.operand(vector, Slot::Kind::kInput,
                                                        static_cast<uint32_t>(v.post.bias_input)));
@@ -355,6 +390,7 @@ void add_bindings(const OnednnContext& context, PrimitivePlan& plan, const Opera
     arguments.emplace_back(
         DNNL_ARG_ATTR_MULTIPLE_POST_OP(v.post.binary_positions[i]) | DNNL_ARG_SRC_1, memory);
   }
+  if (p.bfloat16) plan.set_narrow();
   plan.step(dnnl::primitive(v.desc.get()), v.desc.scratchpad_desc(), arguments);
   if (moves_out) plan.reorder(move_out.first, move_out.second);
   if (v.post.sum_input >= 0) {
@@ -364,8 +400,9 @@ void add_bindings(const OnednnContext& context, PrimitivePlan& plan, const Opera
     const Role output = output_role(p);
     const uint64_t bytes = v.layouts[output] == RT_LAYOUT_CANONICAL ? p.canonical[output].get_size()
                                                                     : v.actual[output].get_size();
-    plan.finish_with(PostChain(op, output_channels(context, op, p, v), v.post.taken),
-                     static_cast<int64_t>(bytes / sizeof(float)));
+    plan.finish_with(
+        PostChain(op, output_channels(context, op, p, v), v.post.taken),
+        static_cast<int64_t>(bytes / rt::sdk::dtype_bytes(op.output(0).dtype)));
   }
 }
 

@@ -44,6 +44,9 @@ rt_status device_properties(void*, int32_t index, rt_device_properties* result, 
     p.storage_dtypes = RT_DTYPE_BIT(RT_FLOAT32) | RT_DTYPE_BIT(RT_INT32) | RT_DTYPE_BIT(RT_INT64) |
                        RT_DTYPE_BIT(RT_UINT8);
     p.compute_dtypes = RT_DTYPE_BIT(RT_FLOAT32);
+    // Whether an opened device computes in bfloat16 also depends on its options; see Engine.
+    if (has_bfloat16()) p.compute_dtypes |= RT_DTYPE_BIT(RT_BFLOAT16);
+    p.storage_dtypes |= p.compute_dtypes;
     p.alignment = kAlignment;
     p.priority = 200;
     p.threads = usable_cores();

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 
+#include "backends/cpu/bfloat16/obstacle.h"
+#include "backends/cpu/bfloat16/widened.h"
 #include "backends/cpu/host_limits.h"
 #include "backends/cpu/layouts.h"
 #include "backends/cpu/onednn_isa.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/system.h"
 #include "rt/sdk/post_ops.h"
 
 namespace backends::cpu {
@@ -25,10 +28,10 @@ double peak_flops(const EngineOptions& options, Isa isa) {
 }
 
 // The first operand (outputs from 100) whose type this device does not compute in; -1: none.
-int32_t unsupported_operand(const Operation& op) {
-  const auto bad = [](const rt_tensor_desc& tensor) {
+int32_t unsupported_operand(const Operation& op, bool bfloat16) {
+  const auto bad = [=](const rt_tensor_desc& tensor) {
     return tensor.dtype == RT_FLOAT64 || tensor.dtype == RT_FLOAT16 ||
-           tensor.dtype == RT_BFLOAT16 || tensor.dtype == RT_INT8;
+           (tensor.dtype == RT_BFLOAT16 && !bfloat16) || tensor.dtype == RT_INT8;
   };
   for (uint32_t i = 0; i < op.input_count(); ++i) {
     if (bad(op.input(i))) return static_cast<int32_t>(i);
@@ -39,16 +42,20 @@ int32_t unsupported_operand(const Operation& op) {
   return -1;
 }
 
-Answer refuse_type(const Operation& op, int32_t operand) {
+Answer refuse_type(const Operation& op, int32_t operand, const std::string& bfloat16_obstacle) {
   const rt_tensor_desc& tensor = operand < 100 ? op.input(static_cast<uint32_t>(operand))
                                                : op.output(static_cast<uint32_t>(operand - 100));
   Answer answer;
   answer.reason_operand = operand;
-  answer.reason =
-      tensor.dtype == RT_FLOAT64
-          ? "the cpu backend computes in float32; use device.backend = \"reference\" for float64"
-          : std::string(op.name()) + ": operand is " + rt::sdk::to_string(tensor) +
-                "; the cpu backend computes in float32";
+  if (tensor.dtype == RT_FLOAT64) {
+    answer.reason =
+        "the cpu backend computes in float32; use device.backend = \"reference\" for float64";
+  } else {
+    answer.reason =
+        std::string(op.name()) + ": operand is " + rt::sdk::to_string(tensor) + "; " +
+        (tensor.dtype == RT_BFLOAT16 ? bfloat16_obstacle
+                                     : "the cpu backend computes in float32 and bfloat16");
+  }
   return answer;
 }
 
@@ -59,6 +66,8 @@ Engine::Engine(const EngineOptions& options)
       isa_(options.isa.value_or(widest_isa())),
       layouts_(std::make_unique<Layouts>()) {
   limit_onednn(options.isa);
+  bfloat16_obstacle_ = cpu::bfloat16_obstacle(
+      {has_bfloat16(), processor_name(), options.isa, onednn_uses_bfloat16()});
   peak_ = peak_flops(options, isa_);
   bandwidth_ = 10.0 + 5.0 * std::min(options.threads, 8);
 }
@@ -75,13 +84,15 @@ void Engine::bind_calling_thread() const {
 EngineAnswer Engine::query(const Operation& op) {
   bind_calling_thread();
   require_headroom();
-  if (const int32_t operand = unsupported_operand(op); operand >= 0) {
-    return {refuse_type(op, operand), {}};
+  if (const int32_t operand = unsupported_operand(op, bfloat16_obstacle_.empty()); operand >= 0) {
+    return {refuse_type(op, operand, bfloat16_obstacle_), {}};
   }
   const uint32_t fusible = rt::sdk::fusible_post_ops(op);
   if (fusible < op.post_op_count()) return query_part(op, fusible);
   EngineAnswer merged;
+  const bool bfloat16 = has_bfloat16_operand(op);
   for (size_t i = 0; i < providers_.size(); ++i) {
+    if (bfloat16 && !providers_[i]->takes_bfloat16()) continue;
     Answer answer = providers_[i]->query(op);
     for (Candidate& c : answer.candidates) c.estimated_ns = std::max(c.estimated_ns, 1.0);
     if (answer.level == RT_SUPPORT_REFUSED) {
@@ -129,9 +140,11 @@ EngineAnswer Engine::query_part(const Operation& op, uint32_t post_ops) {
 std::unique_ptr<Plan> Engine::create(const Operation& op) {
   bind_calling_thread();
   require_headroom();
-  if (const int32_t operand = unsupported_operand(op); operand >= 0) {
-    throw rt::sdk::Error(RT_ERROR_UNSUPPORTED, refuse_type(op, operand).reason);
+  if (const int32_t operand = unsupported_operand(op, bfloat16_obstacle_.empty()); operand >= 0) {
+    throw rt::sdk::Error(RT_ERROR_UNSUPPORTED,
+                         refuse_type(op, operand, bfloat16_obstacle_).reason);
   }
+  const bool bfloat16 = has_bfloat16_operand(op);
   const uint64_t algorithm = op.desc().algorithm;
   if (algorithm != 0) {
     const uint64_t provider = (algorithm >> 32) - 1;
@@ -143,6 +156,7 @@ std::unique_ptr<Plan> Engine::create(const Operation& op) {
   }
   for (const auto& provider : providers_) {
     if (algorithm != 0) break;
+    if (bfloat16 && !provider->takes_bfloat16()) continue;
     if (auto plan = provider->create(op, 0)) return plan;
   }
   throw rt::sdk::Error(RT_ERROR_UNSUPPORTED, query(op).reason);

@@ -53,6 +53,8 @@ class Engine {
   bool winograd() const { return options_.winograd; }
   // May float32 products be made of bfloat16 ones?
   bool bf16x3() const { return options_.bf16x3; }
+  // Why this device does not compute in bfloat16; empty if it does.
+  const std::string& bfloat16_obstacle() const { return bfloat16_obstacle_; }
   // The instruction set of our own kernels.
   Isa isa() const { return isa_; }
   // The kernels compiled for isa(); the table lives as long as the process.
@@ -62,6 +64,8 @@ class Engine {
   // and bytes per nanosecond from memory.
   double peak_flops_per_ns() const { return peak_; }
   double bytes_per_ns() const { return bandwidth_; }
+  // How many times faster products of numbers in bfloat16 are than those in float32.
+  double bfloat16_speed() const { return has_bfloat16_matrices() ? 8.0 : 1.8; }
 
   // Makes the OpenMP regions of the calling thread (oneDNN's and ours) use threads() threads. The
   // first call in a thread starts them and throws rt::sdk::Error (RT_ERROR_OUT_OF_MEMORY) if the
@@ -97,6 +101,7 @@ class Engine {
   EngineOptions options_;
   Isa isa_;
   double peak_ = 1, bandwidth_ = 10;
+  std::string bfloat16_obstacle_;
   std::unique_ptr<Layouts> layouts_;
   std::vector<std::unique_ptr<Provider>> providers_;
 };

@@ -23,6 +23,8 @@ uint64_t hash(uint64_t seed, const MemoryDesc& md) {
     for (const int64_t value : *list) seed = hash(seed, value);
   }
   for (const uint8_t byte : parts.opaque) seed = hash(seed, byte);
+  // Ids of float32 layouts are as they were before there were other types.
+  if (parts.type != DataType::f32) seed = hash(seed, static_cast<int64_t>(parts.type));
   return seed;
 }
 
@@ -49,27 +51,33 @@ std::string notation(const MemoryDesc& md) {
 
 }  // namespace
 
-MemoryDesc strided_desc(const Dims& dims, const Dims& strides) {
-  return MemoryDesc(dims, dnnl::memory::data_type::f32, strides);
+MemoryDesc strided_desc(const Dims& dims, const Dims& strides, DataType type) {
+  return MemoryDesc(dims, type, strides);
+}
+
+DataType onednn_type(const rt_tensor_desc& tensor) {
+  return tensor.dtype == RT_BFLOAT16 ? DataType::bf16 : DataType::f32;
 }
 
 MemoryDesc image_desc(const rt_tensor_desc& tensor) {
   const auto* d = tensor.dims;
-  return strided_desc({d[0], d[3], d[1], d[2]}, {d[1] * d[2] * d[3], 1, d[2] * d[3], d[3]});
+  return strided_desc({d[0], d[3], d[1], d[2]}, {d[1] * d[2] * d[3], 1, d[2] * d[3], d[3]},
+                      onednn_type(tensor));
 }
 
 MemoryDesc weights_desc(const rt_tensor_desc& tensor, int64_t groups) {
   const int64_t o = tensor.dims[0], h = tensor.dims[1], w = tensor.dims[2], i = tensor.dims[3];
   const Dims strides = {h * w * i, 1, w * i, i};
-  if (groups == 1) return strided_desc({o, i, h, w}, strides);
+  const DataType type = onednn_type(tensor);
+  if (groups == 1) return strided_desc({o, i, h, w}, strides, type);
   return strided_desc({groups, o / groups, i, h, w},
-                      {o / groups * h * w * i, strides[0], strides[1], strides[2], strides[3]});
+                      {o / groups * h * w * i, strides[0], strides[1], strides[2], strides[3]}, type);
 }
 
 bool same_memory(const MemoryDesc& a, const MemoryDesc& b) {
   if (a == b) return true;
   const MemoryParts x = take_apart(a), y = take_apart(b);
-  if (!x.transparent || !y.transparent || x.dims != y.dims || x.padded_dims != y.padded_dims ||
+  if (x.type != y.type || !x.transparent || !y.transparent || x.dims != y.dims || x.padded_dims != y.padded_dims ||
       x.padded_dims != x.dims || !x.inner_blocks.empty() || !y.inner_blocks.empty()) {
     return false;
   }
@@ -136,7 +144,7 @@ uint64_t Layouts::blocked_image(const rt_tensor_desc& tensor, int64_t block) {
                   : block == 1 ? Tag::nchw
                                : Tag::undef;
   if (tag == Tag::undef) return RT_LAYOUT_ANY;
-  const MemoryDesc md({d[0], d[3], d[1], d[2]}, dnnl::memory::data_type::f32, tag);
+  const MemoryDesc md({d[0], d[3], d[1], d[2]}, onednn_type(tensor), tag);
   return add(md, image_desc(tensor));
 }
 

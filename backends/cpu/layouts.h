@@ -18,8 +18,10 @@ namespace backends::cpu {
 // NHWC, weights_desc [G,]O,I,H,W over memory in OHWI.
 MemoryDesc image_desc(const rt_tensor_desc& tensor);
 MemoryDesc weights_desc(const rt_tensor_desc& tensor, int64_t groups);
-// A float32 description with these dims and strides (in elements).
-MemoryDesc strided_desc(const Dims& dims, const Dims& strides);
+// A description with these dims and strides (in elements).
+MemoryDesc strided_desc(const Dims& dims, const Dims& strides, DataType type = DataType::f32);
+// The type of the elements of a float32 or bfloat16 tensor.
+DataType onednn_type(const rt_tensor_desc& tensor);
 
 // Do both descriptions place every element at the same byte? Strides of dimensions of one element
 // do not count.

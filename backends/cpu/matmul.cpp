@@ -22,6 +22,7 @@ struct Problem {
   int64_t columns = 0;
   size_t rank = 2;
   bool transpose_a = false, transpose_b = false;
+  bool bfloat16 = false;  // a and b are
 };
 
 Dims dense_strides(const Dims& dims) {
@@ -32,13 +33,13 @@ Dims dense_strides(const Dims& dims) {
 }
 
 // The operand as [batch..., rows, columns], after the transposition that its attribute asks for.
-MemoryDesc matrix(const Dims& stored, bool transposed) {
+MemoryDesc matrix(const Dims& stored, bool transposed, const rt_tensor_desc& tensor) {
   Dims dims = stored, strides = dense_strides(stored);
   if (transposed) {
     std::swap(dims[dims.size() - 1], dims[dims.size() - 2]);
     std::swap(strides[dims.size() - 1], strides[dims.size() - 2]);
   }
-  return strided_desc(dims, strides);
+  return strided_desc(dims, strides, onednn_type(tensor));
 }
 
 Dims dims_of(const rt_tensor_desc& t) { return Dims(t.dims, t.dims + t.rank); }
@@ -58,6 +59,14 @@ Dims collapse(const Dims& dims) {
           "; expected [...,M,K] [...,K,N] -> [...,M,N] after transpositions");
 }
 
+void check_types(const Operation& op) {
+  const rt_dtype a = op.input(0).dtype, c = op.output(0).dtype;
+  if (op.input(1).dtype == a && (c == a || (a == RT_BFLOAT16 && c == RT_FLOAT32))) return;
+  op.fail("types do not fit: a " + rt::sdk::to_string(op.input(0)) + ", b " +
+          rt::sdk::to_string(op.input(1)) + ", c " + rt::sdk::to_string(op.output(0)) +
+          "; expected one type, or bfloat16 a and b with a float32 c");
+}
+
 void check_shapes(const Operation& op, const MemoryDesc& a, const MemoryDesc& b,
                   const MemoryDesc& c) {
   const Dims x = take_apart(a).dims, y = take_apart(b).dims, z = take_apart(c).dims;
@@ -69,6 +78,7 @@ void check_shapes(const Operation& op, const MemoryDesc& a, const MemoryDesc& b,
 }
 
 Problem parse(const Operation& op) {
+  check_types(op);
   const bool ta = op.integer(RT_ATTR_TRANSPOSE_A, 0) != 0;
   const bool tb = op.integer(RT_ATTR_TRANSPOSE_B, 0) != 0;
   Dims a = dims_of(op.input(0)), b = dims_of(op.input(1)), c = dims_of(op.output(0));
@@ -89,7 +99,9 @@ Problem parse(const Operation& op) {
   }
   a = collapse(a), b = collapse(b), c = collapse(c);
   if (a.size() > b.size()) b.insert(b.begin(), 1);
-  p.a = matrix(a, ta), p.b = matrix(b, tb), p.c = matrix(c, false);
+  p.bfloat16 = op.input(0).dtype == RT_BFLOAT16;
+  p.a = matrix(a, ta, op.input(0)), p.b = matrix(b, tb, op.input(1));
+  p.c = matrix(c, false, op.output(0));
   check_shapes(op, p.a, p.b, p.c);
   p.rank = c.size();
   p.columns = c.back();
@@ -104,12 +116,21 @@ struct Variant {
   MemoryDesc b;
   uint64_t layout = RT_LAYOUT_CANONICAL;
   PrimitivePostOps post;
+  // The primitive writes c in float32, so that it is rounded to bfloat16 only after the chain.
+  bool wide = false;
+  MemoryDesc c;
 };
 
 MemoryDesc bias_desc(const Problem& p) {
   Dims dims(p.rank, 1);
   dims.back() = p.columns;
-  return strided_desc(dims, dense_strides(dims));
+  return strided_desc(dims, dense_strides(dims), take_apart(p.c).type);
+}
+
+// c in float32.
+MemoryDesc wide_desc(const MemoryDesc& c) {
+  const MemoryParts parts = take_apart(c);
+  return strided_desc(parts.dims, parts.strides);
 }
 
 // `b` is the description that the weights have, or one of the format "any".
@@ -118,9 +139,12 @@ std::optional<Variant> describe(const OnednnContext& context, const Operation& o
   for (const Residual residual : {Residual::kBinary, Residual::kSum, Residual::kNone}) {
     Variant v;
     v.post = primitive_post_ops(op, p.c, residual);
+    v.wide = op.output(0).dtype == RT_BFLOAT16 && !commutes_with_rounding(op, v.post.taken);
+    if (v.wide && v.post.sum_input >= 0) continue;
+    v.c = v.wide ? wide_desc(p.c) : p.c;
     const auto desc =
         make_desc<dnnl::matmul>(context.onednn, v.post.attributes, p.a, b,
-                                v.post.bias_input >= 0 ? bias_desc(p) : MemoryDesc(), p.c);
+                                v.post.bias_input >= 0 ? bias_desc(p) : MemoryDesc(), v.c);
     if (!exists(desc)) continue;
     const bool reference = std::string(desc.impl_info_str()).find("ref") != std::string::npos;
     if (reference && residual != Residual::kNone) continue;
@@ -151,7 +175,8 @@ double estimate_gemm(const Engine& engine, const Operation& op, const Problem& p
 double estimate(const Engine& engine, const Operation& op, const Problem& p, const Variant& v) {
   const bool reference = std::string(v.desc.impl_info_str()).find("ref") != std::string::npos;
   const double rate = reference ? 0.01 : v.layout == RT_LAYOUT_CANONICAL ? 0.75 : 0.85;
-  const double compute = 2.0 * p.multiply_adds / (rate * engine.peak_flops_per_ns());
+  const double peak = engine.peak_flops_per_ns() * (p.bfloat16 ? engine.bfloat16_speed() : 1.0);
+  const double compute = 2.0 * p.multiply_adds / (rate * peak);
   const double bytes = static_cast<double>(p.a.get_size() + v.b.get_size() + p.c.get_size());
   return 2000.0 + chain_ns(engine, op, p, v.post.taken) +
          std::max(compute, bytes / engine.bytes_per_ns());
@@ -170,8 +195,8 @@ std::vector<Variant> variants(const OnednnContext& context, const Operation& op,
   };
   if (given == RT_LAYOUT_CANONICAL || given == RT_LAYOUT_ANY) add(p.b);
   if (given == RT_LAYOUT_ANY && p.shared_b) {
-    add(MemoryDesc(take_apart(p.b).dims, dnnl::memory::data_type::f32,
-                   dnnl::memory::format_tag::any));
+    const MemoryParts parts = take_apart(p.b);
+    add(MemoryDesc(parts.dims, parts.type, dnnl::memory::format_tag::any));
   }
   if (given != RT_LAYOUT_CANONICAL && given != RT_LAYOUT_ANY) {
     const Layout* layout = context.layouts.find(given);
@@ -182,7 +207,7 @@ std::vector<Variant> variants(const OnednnContext& context, const Operation& op,
 
 bool gemm_takes(const Operation& op, const Problem& p) {
   const uint64_t b = op.input(1).layout;
-  return p.rank == 2 && (b == RT_LAYOUT_CANONICAL || b == RT_LAYOUT_ANY);
+  return !p.bfloat16 && p.rank == 2 && (b == RT_LAYOUT_CANONICAL || b == RT_LAYOUT_ANY);
 }
 
 std::unique_ptr<Plan> create_gemm(const OnednnContext& context, const Operation& op,
@@ -276,7 +301,9 @@ std::unique_ptr<Plan> create_matmul(const OnednnContext& context, const Operatio
   std::vector<std::pair<int, size_t>> arguments = {
       {DNNL_ARG_SRC, plan->operand(p.a, in, 0)},
       {DNNL_ARG_WEIGHTS, plan->operand(v.b, in, 1)},
-      {DNNL_ARG_DST, plan->operand(p.c, Slot::Kind::kOutput, 0)}};
+      {DNNL_ARG_DST,
+       v.wide ? plan->wide_output(v.c) : plan->operand(p.c, Slot::Kind::kOutput, 0)}};
+  if (op.output(0).dtype == RT_BFLOAT16) plan->set_narrow();
   if (v.post.bias_input >= 0) {
     arguments.emplace_back(
         DNNL_ARG_BIAS, plan->operand(bias_desc(p), in, static_cast<uint32_t>(v.post.bias_input)));

@@ -37,8 +37,8 @@ Lookup check_embedding(const Operation& op, const rt_tensor_desc& table,
                        const rt_tensor_desc& values) {
   const rt_tensor_desc& indices = op.input(0);
   expect_dtype(op, indices, RT_INT32, "indices");
-  expect_dtype(op, table, RT_FLOAT32, "table");
-  expect_dtype(op, values, RT_FLOAT32, "values");
+  if (table.dtype != RT_BFLOAT16) expect_dtype(op, table, RT_FLOAT32, "table");
+  expect_dtype(op, values, table.dtype, "values");
   const int64_t count = rt::sdk::element_count(indices);
   if (table.rank != 2) op.fail("table must be [V,D]; given " + rt::sdk::to_string(table));
   expect_elements(op, values, count * table.dims[1], "values");
@@ -48,23 +48,25 @@ Lookup check_embedding(const Operation& op, const rt_tensor_desc& table,
 std::unique_ptr<Plan> make_embedding(const NativeContext& context, const Operation& op) {
   expect_counts(op, 2, 1);
   const Lookup s = check_embedding(op, op.input(1), op.output(0));
+  const auto row_bytes = s.columns * static_cast<int64_t>(dtype_bytes(op.input(1).dtype));
   return make_plan(context, "native:embedding",
                    [=, threads = context.engine.threads(),
                     &kernel = context.engine.kernels()](const rt_launch& l) {
                      const int32_t* indices = input<int32_t>(l, 0);
-                     const float* table = input<float>(l, 1);
-                     float* y = output<float>(l, 0);
+                     const char* table = input<char>(l, 1);
+                     char* y = output<char>(l, 0);
                      check_indices(indices, s);
                      parallel_for(threads, s.count, kElementGrain / (s.columns + 1) + 1,
                                   [&](int64_t b, int64_t e) {
                                     for (int64_t i = b; i < e; ++i) {
                                       const int64_t row = s.row_of(indices[i]);
                                       if (row < 0 || row >= s.rows) {
-                                        kernel.fill(y + i * s.columns, 0.0f, s.columns);
+                                        std::memset(y + i * row_bytes, 0,
+                                                    static_cast<size_t>(row_bytes));
                                         continue;
                                       }
-                                      std::memcpy(y + i * s.columns, table + row * s.columns,
-                                                  static_cast<size_t>(s.columns) * sizeof(float));
+                                      std::memcpy(y + i * row_bytes, table + row * row_bytes,
+                                                  static_cast<size_t>(row_bytes));
                                     }
                                   });
                    });
@@ -200,6 +202,8 @@ std::unique_ptr<Plan> make_transpose(const NativeContext& context, const Operati
       return make_transpose_of<uint64_t>(context, p);
     case 4:
       return make_transpose_of<uint32_t>(context, p);
+    case 2:
+      return make_transpose_of<uint16_t>(context, p);
     default:
       return make_transpose_of<uint8_t>(context, p);
   }

@@ -1,5 +1,6 @@
 // sgd and adamw. Both update in place. Settings that change from step to step are read from memory
 // at launch.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -10,9 +11,15 @@
 namespace backends::cpu {
 namespace {
 
+// Whether the operation has the output `narrow`, a copy of the parameter in bfloat16, behind
+// `outputs` others.
+bool has_narrow(const Operation& op, uint32_t outputs) {
+  return op.output_count() == outputs + 1 && op.output(outputs).dtype == RT_BFLOAT16;
+}
+
 // Inputs other than lr (2), scale (3) and step (6) have the shape of the parameter.
 void check_update(const Operation& op, uint32_t inputs, uint32_t outputs) {
-  expect_counts(op, inputs, outputs);
+  expect_counts(op, inputs, outputs + (has_narrow(op, outputs) ? 1 : 0));
   for (uint32_t i = 0; i < inputs; ++i) {
     if (i == 6) continue;  // make_adamw() checks the step
     expect_dtype(op, op.input(i), RT_FLOAT32, ("input " + std::to_string(i)).c_str());
@@ -22,16 +29,39 @@ void check_update(const Operation& op, uint32_t inputs, uint32_t outputs) {
       expect_same_dims(op, op.input(i), op.input(0));
     }
   }
-  for (uint32_t i = 0; i < outputs; ++i) expect_same_dims(op, op.output(i), op.input(0));
+  for (uint32_t i = 0; i < op.output_count(); ++i)
+    expect_same_dims(op, op.output(i), op.input(0));
 }
 
 // Handles a step without an update (scale 0): every output that does not share the memory of its
 // input becomes a copy of it. Returns false, having done nothing, if there is an update.
-bool left_out(const rt_launch& l, int64_t count) {
+bool left_out(const rt_launch& l, int64_t count, uint32_t outputs) {
   if (*input<float>(l, 3) != 0) return false;
-  for (uint32_t i = 0; i < l.output_count; ++i)
+  for (uint32_t i = 0; i < outputs; ++i)
     std::memmove(l.outputs[i], l.inputs[i == 0 ? 0 : 3 + i], count * sizeof(float));
   return true;
+}
+
+// Elements that are updated before their copies in bfloat16 are made, so that they are still in the
+// cache.
+constexpr int64_t kPiece = 2048;
+
+// Updates all elements by update(begin, end) in several threads. If there is an output `narrow`, its
+// number is `outputs`, and it becomes the rounded output 0.
+template <typename Update>
+void run_update(const NativeContext& context, const rt_launch& l, int64_t count, int64_t grain,
+                uint32_t outputs, Update&& update) {
+  const kernels::Table& kernel = context.engine.kernels();
+  const bool left = left_out(l, count, outputs), narrow = l.output_count > outputs;
+  if (left && !narrow) return;
+  parallel_parts(context.engine.threads(), count, grain, 32, [&](int, int64_t b, int64_t e) {
+    if (!narrow) return update(b, e);
+    for (int64_t i = b; i < e; i += kPiece) {
+      const int64_t end = std::min(e, i + kPiece);
+      if (!left) update(i, end);
+      kernel.narrow(output<float>(l, 0) + i, output<uint16_t>(l, outputs) + i, end - i);
+    }
+  });
 }
 
 std::unique_ptr<Plan> make_sgd(const NativeContext& context, const Operation& op) {
@@ -43,12 +73,11 @@ std::unique_ptr<Plan> make_sgd(const NativeContext& context, const Operation& op
   const bool nesterov = op.integer(RT_ATTR_NESTEROV, 0) != 0;
   auto plan = make_plan(
       context, with_velocity ? "native:sgd_momentum" : "native:sgd",
-      [=, threads = context.engine.threads(),
-       &kernel = context.engine.kernels()](const rt_launch& l) {
-        if (left_out(l, count)) return;
+      [=, &kernel = context.engine.kernels()](const rt_launch& l) {
         const kernels::Sgd s{*input<float>(l, 2), *input<float>(l, 3), decay, momentum, nesterov};
         const float *param = input<float>(l, 0), *grad = input<float>(l, 1);
-        parallel_parts(threads, count, kElementGrain, 16, [&](int, int64_t b, int64_t e) {
+        const uint32_t outputs = with_velocity ? 2 : 1;
+        run_update(context, l, count, kElementGrain, outputs, [&](int64_t b, int64_t e) {
           if (with_velocity) {
             kernel.sgd_momentum(s, param + b, grad + b, input<float>(l, 4) + b,
                                 output<float>(l, 0) + b, output<float>(l, 1) + b, e - b);
@@ -72,9 +101,7 @@ std::unique_ptr<Plan> make_adamw(const NativeContext& context, const Operation& 
   const double decay = op.number(RT_ATTR_WEIGHT_DECAY, 0.0);
   auto plan = make_plan(
       context, "native:adamw",
-      [=, threads = context.engine.threads(),
-       &kernel = context.engine.kernels()](const rt_launch& l) {
-        if (left_out(l, count)) return;
+      [=, &kernel = context.engine.kernels()](const rt_launch& l) {
         const auto step = static_cast<double>(*input<int64_t>(l, 6));
         const float lr = *input<float>(l, 2);
         const kernels::AdamW s{lr,
@@ -87,7 +114,7 @@ std::unique_ptr<Plan> make_adamw(const NativeContext& context, const Operation& 
                                static_cast<float>(1.0 - beta2),
                                static_cast<float>(1.0 / (1.0 - std::pow(beta1, step))),
                                static_cast<float>(1.0 / (1.0 - std::pow(beta2, step)))};
-        parallel_parts(threads, count, kElementGrain / 2, 16, [&](int, int64_t b, int64_t e) {
+        run_update(context, l, count, kElementGrain / 2, 3, [&](int64_t b, int64_t e) {
           kernel.adamw(s, input<float>(l, 0) + b, input<float>(l, 1) + b, input<float>(l, 4) + b,
                        input<float>(l, 5) + b, output<float>(l, 0) + b, output<float>(l, 1) + b,
                        output<float>(l, 2) + b, e - b);

@@ -15,6 +15,7 @@ namespace backends::cpu {
 
 using MemoryDesc = dnnl::memory::desc;
 using Dims = dnnl::memory::dims;
+using DataType = dnnl::memory::data_type;
 
 // Runs `body` and returns its result. A dnnl::error becomes an rt::sdk::Error that carries oneDNN's
 // code.
@@ -31,6 +32,7 @@ decltype(auto) call_onednn(const char* what, Body&& body) {
 
 // The fields of a oneDNN memory descriptor, in one form for both versions of oneDNN.
 struct MemoryParts {
+  DataType type = DataType::undef;
   Dims dims, padded_dims, strides;
   std::vector<int64_t> inner_blocks, inner_indices;
   bool transparent = false;     // dims, strides and inner blocks describe the layout completely
@@ -41,6 +43,7 @@ struct MemoryParts {
 
 inline MemoryParts take_apart(const MemoryDesc& md) {
   MemoryParts parts;
+  parts.type = md.get_data_type();
   parts.dims = md.get_dims();
   parts.padded_dims = md.get_padded_dims();
   parts.transparent = md.get_format_kind() == dnnl::memory::format_kind::blocked;
@@ -83,6 +86,7 @@ typename Primitive::primitive_desc make_backward_desc(const dnnl::engine& engine
 
 inline MemoryParts take_apart(const MemoryDesc& md) {
   MemoryParts parts;
+  parts.type = md.data_type();
   const dnnl_memory_desc_t& data = md.data;
   const int rank = data.ndims;
   parts.dims.assign(data.dims, data.dims + rank);

@@ -49,4 +49,9 @@ void limit_onednn(std::optional<Isa> limit) {
       RT_SCOPE_DEVICE);
 }
 
+bool onednn_uses_bfloat16() {
+  constexpr auto kWanted = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
+  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & kWanted) == kWanted;
+}
+
 }  // namespace backends::cpu

@@ -14,6 +14,10 @@ namespace backends::cpu {
 // with another limit.
 void limit_onednn(std::optional<Isa> limit);
 
+// Whether oneDNN uses AVX512-BF16 in this process. Without it, oneDNN computes products in bfloat16
+// by slower instructions. Call it after limit_onednn().
+bool onednn_uses_bfloat16();
+
 }  // namespace backends::cpu
 
 #endif  // BACKENDS_CPU_ONEDNN_ISA_H_

@@ -48,7 +48,8 @@ Answer query_copy(const OnednnContext& context, const Operation& op) {
   Candidate candidate;
   candidate.algorithm = 1;
   candidate.estimated_ns =
-      reorder_ns(context.engine, static_cast<uint64_t>(rt::sdk::element_count(op.input(0))) * 4);
+      reorder_ns(context.engine, static_cast<uint64_t>(rt::sdk::element_count(op.input(0))) *
+                                     rt::sdk::dtype_bytes(op.input(0).dtype));
   candidate.input_layouts[0] = op.input(0).layout;
   candidate.output_layouts[0] = op.output(0).layout;
   candidate.implementation = "onednn:reorder";
@@ -105,17 +106,23 @@ Answer query_empty(const Operation& op) {
 
 // Fills the outputs with zeros and applies the post-operations.
 std::unique_ptr<Plan> create_empty(const OnednnContext& context, const Operation& op) {
-  std::vector<int64_t> counts;
+  std::vector<int64_t> counts, bytes;
   for (uint32_t i = 0; i < op.output_count(); ++i) {
     counts.push_back(rt::sdk::element_count(op.output(i)));
+    bytes.push_back(counts.back() * static_cast<int64_t>(rt::sdk::dtype_bytes(op.output(i).dtype)));
   }
+  const bool narrow = op.output(0).dtype == RT_BFLOAT16;
   const PostChain chain(op, ChannelOrder::innermost(last_dim(op.output(0))));
   auto body = [=, &kernel = context.engine.kernels()](const rt_launch& launch) {
     for (uint32_t i = 0; i < counts.size(); ++i) {
-      if (counts[i] == 0) continue;
-      std::memset(launch.outputs[i], 0, static_cast<size_t>(counts[i]) * sizeof(float));
+      if (bytes[i] > 0) std::memset(launch.outputs[i], 0, static_cast<size_t>(bytes[i]));
     }
-    if (counts[0] > 0) chain.apply(kernel, output<float>(launch, 0), 0, counts[0], launch.inputs);
+    if (counts[0] == 0) return;
+    if (narrow) {
+      chain.apply_to_narrow(kernel, output<uint16_t>(launch, 0), 0, counts[0], launch.inputs);
+    } else {
+      chain.apply(kernel, output<float>(launch, 0), 0, counts[0], launch.inputs);
+    }
   };
   return std::make_unique<FunctionPlan<decltype(body)>>(context.engine, "native:empty",
                                                         std::move(body));

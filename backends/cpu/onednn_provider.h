@@ -23,6 +23,7 @@ struct OnednnContext {
 class OnednnProvider : public Provider {
  public:
   OnednnProvider(Engine& engine, Layouts& layouts);
+  bool takes_bfloat16() const override { return true; }
   Answer query(const Operation& op) override;
   std::unique_ptr<Plan> create(const Operation& op, uint32_t algorithm) override;
   std::optional<uint64_t> layout_bytes(const rt_tensor_desc& tensor) const override;

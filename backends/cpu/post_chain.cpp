@@ -81,6 +81,14 @@ uint32_t chain_prefix(const Operation& op, const std::optional<ChannelOrder>& or
   return count;
 }
 
+bool commutes_with_rounding(const Operation& op, uint32_t begin) {
+  for (uint32_t i = begin; i < op.post_op_count(); ++i) {
+    if (!has_function(op.post_op(i).kind) || op.post_op(i).function != RT_ACTIVATION_RELU)
+      return false;
+  }
+  return true;
+}
+
 void check_prefix(const Operation& op, uint32_t fused) {
   if (fused >= op.post_op_count()) return;
   throw rt::sdk::Error(
@@ -118,6 +126,46 @@ void PostChain::apply(const kernels::Table& kernel, float* y, int64_t offset, in
     }
   }
   if (fills_padding_) clear_padding(y, offset, count);
+}
+
+void PostChain::apply_to_narrow(const kernels::Table& kernel, uint16_t* y, int64_t offset,
+                                int64_t count, const void* const* inputs) const {
+  if (steps_.empty()) return;
+  constexpr int64_t kPiece = 1024;
+  alignas(64) float values[kPiece];
+  for (int64_t i = 0; i < count; i += kPiece) {
+    const int64_t length = std::min(kPiece, count - i);
+    kernel.widen(y + i, values, length);
+    apply_to_wide(kernel, values, offset + i, length, inputs);
+    kernel.narrow(values, y + i, length);
+  }
+}
+
+void PostChain::apply_to_wide(const kernels::Table& kernel, float* values, int64_t offset,
+                              int64_t count, const void* const* inputs) const {
+  if (steps_.empty()) return;
+  constexpr int64_t kPiece = 1024;
+  alignas(64) float operand[kPiece];
+  for (int64_t i = 0; i < count;) {
+    // A piece ends where the channels begin again.
+    const int64_t channel = (offset + i) % order_.block;
+    const int64_t length = std::min({kPiece, count - i, order_.block - channel});
+    float* y = values + i;
+    for (const Step& step : steps_) {
+      if (step.kind == RT_POST_ACTIVATION) {
+        kernel.activation(step.function, y, y, length);
+        continue;
+      }
+      const auto* from = static_cast<const uint16_t*>(inputs[step.operand]);
+      kernel.widen(from + (step.kind == RT_POST_BIAS ? channel : offset + i), operand, length);
+      if (step.kind == RT_POST_ACTIVATION_BACKWARD) {
+        kernel.activation_backward(step.function, y, operand, y, length);
+      } else {
+        kernel.add_to(y, operand, length);
+      }
+    }
+    i += length;
+  }
 }
 
 void PostChain::add_bias(const kernels::Table& kernel, float* y, const float* bias, int64_t offset,

@@ -28,6 +28,12 @@ class PostChain {
   // output. Padded channels that were zero stay zero.
   void apply(const kernels::Table& kernel, float* y, int64_t offset, int64_t count,
              const void* const* inputs) const;
+  // As apply, for an output in bfloat16 in the canonical layout, whose operands are in bfloat16 too:
+  // to its elements, which are rounded once, and to values of it that are not rounded yet.
+  void apply_to_narrow(const kernels::Table& kernel, uint16_t* y, int64_t offset, int64_t count,
+                       const void* const* inputs) const;
+  void apply_to_wide(const kernels::Table& kernel, float* values, int64_t offset, int64_t count,
+                     const void* const* inputs) const;
 
  private:
   struct Step {
@@ -52,6 +58,10 @@ void check_post_ops(const Operation& op);
 // not map zero to zero.
 uint32_t chain_prefix(const Operation& op, const std::optional<ChannelOrder>& order,
                       uint32_t done = 0);
+
+// Whether post-operations `begin` to the last give the same numbers before and after output 0 is
+// rounded to bfloat16, as relu does.
+bool commutes_with_rounding(const Operation& op, uint32_t begin);
 
 // Throws RT_ERROR_UNSUPPORTED if `op` has more than `fused` post-operations.
 void check_prefix(const Operation& op, uint32_t fused);

@@ -23,11 +23,12 @@ dnnl::primitive_attr user_scratchpad() {
 
 // A row-major description in oneDNN's logical order of dimensions.
 MemoryDesc plain(const MemoryDesc& desc) {
-  const Dims dims = take_apart(desc).dims;
+  const MemoryParts parts = take_apart(desc);
+  const Dims& dims = parts.dims;
   Dims strides(dims.size(), 1);
   for (size_t i = dims.size(); i-- > 1;)
     strides[i - 1] = strides[i] * std::max<int64_t>(dims[i], 1);
-  return strided_desc(dims, strides);
+  return strided_desc(dims, strides, parts.type);
 }
 
 }  // namespace
@@ -90,6 +91,31 @@ void PrimitivePlan::preload_output(uint32_t index, uint64_t bytes) {
   allow_in_place(0, index);
 }
 
+size_t PrimitivePlan::wide_output(const MemoryDesc& desc) {
+  const size_t memory = temporary(desc);
+  wide_offset_ = static_cast<int64_t>(memories_[memory].slot.offset);
+  return memory;
+}
+
+void PrimitivePlan::apply_chain(const rt_launch& launch, int64_t begin, int64_t end) const {
+  const kernels::Table& kernel = engine_.kernels();
+  if (!narrow_) {
+    auto* y = static_cast<float*>(launch.outputs[0]);
+    return chain_.apply(kernel, y + begin, begin, end - begin, launch.inputs);
+  }
+  auto* y = static_cast<uint16_t*>(launch.outputs[0]);
+  if (wide_offset_ < 0) {
+    return chain_.apply_to_narrow(kernel, y + begin, begin, end - begin, launch.inputs);
+  }
+  constexpr int64_t kPiece = 4096;  // fits the first-level cache
+  auto* wide = reinterpret_cast<float*>(static_cast<char*>(launch.workspace) + wide_offset_);
+  for (int64_t i = begin; i < end; i += kPiece) {
+    const int64_t count = std::min(kPiece, end - i);
+    chain_.apply_to_wide(kernel, wide + i, i, count, launch.inputs);
+    kernel.narrow(wide + i, y + i, count);
+  }
+}
+
 void PrimitivePlan::finish_with(PostChain chain, int64_t count) {
   chain_ = std::move(chain);
   chain_count_ = count;
@@ -135,11 +161,8 @@ void PrimitivePlan::launch(const rt_launch& launch) {
     }
   }
   if (!chain_.empty()) {
-    auto* y = static_cast<float*>(launch.outputs[0]);
-    parallel_parts(engine_.threads(), chain_count_, kElementGrain, 16,
-                   [&](int, int64_t begin, int64_t end) {
-                     chain_.apply(engine_.kernels(), y + begin, begin, end - begin, launch.inputs);
-                   });
+    parallel_parts(engine_.threads(), chain_count_, kElementGrain, 32,
+                   [&](int, int64_t begin, int64_t end) { apply_chain(launch, begin, end); });
   }
 }
 

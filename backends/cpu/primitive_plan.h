@@ -46,6 +46,11 @@ class PrimitivePlan : public Plan {
   void preload_output(uint32_t index, uint64_t bytes);
   // Applies `chain` to the `count` elements of output 0 after the last primitive.
   void finish_with(PostChain chain, int64_t count);
+  // Appends a float32 temporary in place of output 0, which is in bfloat16: after the last primitive
+  // the chain is applied to it, and the result is rounded into the output. Returns its number.
+  size_t wide_output(const MemoryDesc& desc);
+  // Says that the type of output 0 is bfloat16.
+  void set_narrow() { narrow_ = true; }
   // Reports that `output` may share the memory of `input`.
   void allow_in_place(uint32_t output, uint32_t input) { info_.in_place[output] |= 1u << input; }
 
@@ -57,6 +62,7 @@ class PrimitivePlan : public Plan {
     std::vector<dnnl_exec_arg_t> arguments;
   };
   void set_addresses(const rt_launch& launch);
+  void apply_chain(const rt_launch& launch, int64_t begin, int64_t end) const;
 
   const Engine& engine_;
   dnnl::engine onednn_;
@@ -76,6 +82,8 @@ class PrimitivePlan : public Plan {
   uint64_t preload_bytes_ = 0;
   PostChain chain_;
   int64_t chain_count_ = 0;
+  bool narrow_ = false;       // output 0 is in bfloat16
+  int64_t wide_offset_ = -1;  // of the temporary of wide_output() in the workspace
 };
 
 // Estimated nanoseconds of a reorder of `bytes`.

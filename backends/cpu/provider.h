@@ -95,6 +95,9 @@ class Provider {
  public:
   virtual ~Provider() = default;
 
+  // Whether this provider is asked for operations with an operand in bfloat16.
+  virtual bool takes_bfloat16() const { return false; }
+
   // Lists the candidates for `op`, or refuses it with a reason.
   virtual Answer query(const Operation& op) = 0;
 

@@ -3,6 +3,7 @@
 #define BACKENDS_CPU_KERNELS_TABLE_H_
 
 #include "backends/cpu/isa.h"
+#include "backends/cpu/kernels/convert.h"
 #include "backends/cpu/kernels/dropout.h"
 #include "backends/cpu/kernels/elementwise.h"
 #include "backends/cpu/kernels/norm.h"
@@ -14,7 +15,8 @@
 namespace backends::cpu::kernels {
 
 // The kernels of one instruction set. Any thread may call them, with buffers of its own.
-struct Table : DropoutKernels,
+struct Table : ConvertKernels,
+               DropoutKernels,
                ElementwiseKernels,
                NormKernels,
                OptimizerKernels,

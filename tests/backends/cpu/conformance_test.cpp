@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "backends/cpu/isa.h"
 #include "rt/operations.h"
 
 namespace {
@@ -29,11 +30,15 @@ bool is_missing(const std::string& operation) {
   return operation == RT_OP_LOSS_SCALE || operation == RT_OP_CROSS_ENTROPY_WITH_GRADIENT;
 }
 
-// It also refuses floating-point types other than float32.
+// It also refuses floating-point types other than float32, and bfloat16 where the processor lacks
+// the instructions or the environment keeps oneDNN from using them.
 bool is_refused(const host::Operation& operation) {
   if (is_missing(operation.name)) return true;
+  static const bool kBfloat16 =
+      backends::cpu::has_bfloat16() && std::getenv("ONEDNN_MAX_CPU_ISA") == nullptr;
   const auto other = [](const rt_tensor_desc& tensor) {
-    return tensor.dtype == RT_FLOAT64 || tensor.dtype == RT_FLOAT16 || tensor.dtype == RT_BFLOAT16;
+    return tensor.dtype == RT_FLOAT64 || tensor.dtype == RT_FLOAT16 ||
+           (tensor.dtype == RT_BFLOAT16 && !kBfloat16);
   };
   return std::any_of(operation.inputs.begin(), operation.inputs.end(), other) ||
          std::any_of(operation.outputs.begin(), operation.outputs.end(), other);

@@ -1,0 +1,31 @@
+// The provider of operations in bfloat16 that are neither a convolution nor a matrix product.
+#ifndef BACKENDS_CPU_BFLOAT16_PROVIDER_H_
+#define BACKENDS_CPU_BFLOAT16_PROVIDER_H_
+
+#include "backends/cpu/native_provider.h"
+
+namespace backends::cpu {
+
+// Serves what NativeProvider does, in bfloat16 and in canonical layouts: by kernels that widen and
+// round while they run (bfloat16/kernels.h), else by copies in float32 (widened.h).
+class Bfloat16Provider : public Provider {
+ public:
+  Bfloat16Provider(Engine& engine, Layouts& layouts)
+      : context_{engine, layouts}, native_(engine, layouts) {}
+  bool takes_bfloat16() const override { return true; }
+  Answer query(const Operation& op) override;
+  std::unique_ptr<Plan> create(const Operation& op, uint32_t algorithm) override;
+  // Bfloat16Provider has no layouts of its own.
+  std::optional<uint64_t> layout_bytes(const rt_tensor_desc&) const override { return {}; }
+  std::optional<std::string> layout_name(const rt_tensor_desc&) const override { return {}; }
+  bool layout_is_elementwise(const rt_tensor_desc&) const override { return false; }
+  std::optional<ChannelOrder> channel_order(const rt_tensor_desc&) const override { return {}; }
+
+ private:
+  NativeContext context_;
+  NativeProvider native_;
+};
+
+}  // namespace backends::cpu
+
+#endif  // BACKENDS_CPU_BFLOAT16_PROVIDER_H_
