@@ -103,14 +103,12 @@ bool stays_inside(const Problem& p, const dnnl::convolution_backward_weights::pr
 bool describe(const OnednnContext& context, const Problem& p, const Descs& m,
               const dnnl::primitive_attr& attr, bool bias, Variant& v) {
   const auto algorithm = onednn_algorithm(v.algorithm);
-  const MemoryDesc bias_desc =
-      bias || p.bias_gradient ? vector_desc(p) : MemoryDesc();
+  const MemoryDesc bias_desc = bias || p.bias_gradient ? vector_desc(p) : MemoryDesc();
   const auto hint = make_desc<dnnl::convolution_forward>(
       context.onednn, p.pass == Pass::kForward ? attr : default_attributes(),
       dnnl::prop_kind::forward_training, algorithm,
       v.wide && p.pass == Pass::kBackwardData ? p.canonical[kSource] : m[kSource], m[kWeights],
-      bias_desc,
-      m[kDestination], p.strides, p.dilates, p.padding_begin, p.padding_end);
+      bias_desc, m[kDestination], p.strides, p.dilates, p.padding_begin, p.padding_end);
   if (!exists(hint)) return false;
   if (p.pass == Pass::kForward) {
     v.desc = hint;
@@ -365,9 +363,8 @@ void add_bindings(const OnednnContext& context, PrimitivePlan& plan, const Opera
     const bool wide = v.wide && role == output_role(p);
     const bool internal = !wide && v.layouts[role] == RT_LAYOUT_CANONICAL &&
                           !same_memory(v.actual[role], p.canonical[role]);
-    size_t memory =
-        wide ? plan.wide_output(v.actual[role])
-             : plan.operand(internal ? p.canonical[role] : v.actual[role], kind, index);
+    size_t memory = wide ? plan.wide_output(v.actual[role])
+                         : plan.operand(internal ? p.canonical[role] : v.actual[role], kind, index);
     if (internal) {
       const size_t inside = plan.temporary(v.actual[role]);
       if (kind == Slot::Kind::kInput) plan.reorder(memory, inside);
@@ -400,9 +397,8 @@ void add_bindings(const OnednnContext& context, PrimitivePlan& plan, const Opera
     const Role output = output_role(p);
     const uint64_t bytes = v.layouts[output] == RT_LAYOUT_CANONICAL ? p.canonical[output].get_size()
                                                                     : v.actual[output].get_size();
-    plan.finish_with(
-        PostChain(op, output_channels(context, op, p, v), v.post.taken),
-        static_cast<int64_t>(bytes / rt::sdk::dtype_bytes(op.output(0).dtype)));
+    plan.finish_with(PostChain(op, output_channels(context, op, p, v), v.post.taken),
+                     static_cast<int64_t>(bytes / rt::sdk::dtype_bytes(op.output(0).dtype)));
   }
 }
 

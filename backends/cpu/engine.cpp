@@ -141,8 +141,7 @@ std::unique_ptr<Plan> Engine::create(const Operation& op) {
   bind_calling_thread();
   require_headroom();
   if (const int32_t operand = unsupported_operand(op, bfloat16_obstacle_.empty()); operand >= 0) {
-    throw rt::sdk::Error(RT_ERROR_UNSUPPORTED,
-                         refuse_type(op, operand, bfloat16_obstacle_).reason);
+    throw rt::sdk::Error(RT_ERROR_UNSUPPORTED, refuse_type(op, operand, bfloat16_obstacle_).reason);
   }
   const bool bfloat16 = has_bfloat16_operand(op);
   const uint64_t algorithm = op.desc().algorithm;

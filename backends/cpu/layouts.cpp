@@ -71,14 +71,16 @@ MemoryDesc weights_desc(const rt_tensor_desc& tensor, int64_t groups) {
   const DataType type = onednn_type(tensor);
   if (groups == 1) return strided_desc({o, i, h, w}, strides, type);
   return strided_desc({groups, o / groups, i, h, w},
-                      {o / groups * h * w * i, strides[0], strides[1], strides[2], strides[3]}, type);
+                      {o / groups * h * w * i, strides[0], strides[1], strides[2], strides[3]},
+                      type);
 }
 
 bool same_memory(const MemoryDesc& a, const MemoryDesc& b) {
   if (a == b) return true;
   const MemoryParts x = take_apart(a), y = take_apart(b);
-  if (x.type != y.type || !x.transparent || !y.transparent || x.dims != y.dims || x.padded_dims != y.padded_dims ||
-      x.padded_dims != x.dims || !x.inner_blocks.empty() || !y.inner_blocks.empty()) {
+  if (x.type != y.type || !x.transparent || !y.transparent || x.dims != y.dims ||
+      x.padded_dims != y.padded_dims || x.padded_dims != x.dims || !x.inner_blocks.empty() ||
+      !y.inner_blocks.empty()) {
     return false;
   }
   for (size_t i = 0; i < x.dims.size(); ++i) {

@@ -301,8 +301,7 @@ std::unique_ptr<Plan> create_matmul(const OnednnContext& context, const Operatio
   std::vector<std::pair<int, size_t>> arguments = {
       {DNNL_ARG_SRC, plan->operand(p.a, in, 0)},
       {DNNL_ARG_WEIGHTS, plan->operand(v.b, in, 1)},
-      {DNNL_ARG_DST,
-       v.wide ? plan->wide_output(v.c) : plan->operand(p.c, Slot::Kind::kOutput, 0)}};
+      {DNNL_ARG_DST, v.wide ? plan->wide_output(v.c) : plan->operand(p.c, Slot::Kind::kOutput, 0)}};
   if (op.output(0).dtype == RT_BFLOAT16) plan->set_narrow();
   if (v.post.bias_input >= 0) {
     arguments.emplace_back(

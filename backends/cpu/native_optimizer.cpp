@@ -29,8 +29,7 @@ void check_update(const Operation& op, uint32_t inputs, uint32_t outputs) {
       expect_same_dims(op, op.input(i), op.input(0));
     }
   }
-  for (uint32_t i = 0; i < op.output_count(); ++i)
-    expect_same_dims(op, op.output(i), op.input(0));
+  for (uint32_t i = 0; i < op.output_count(); ++i) expect_same_dims(op, op.output(i), op.input(0));
 }
 
 // Handles a step without an update (scale 0): every output that does not share the memory of its
@@ -46,8 +45,8 @@ bool left_out(const rt_launch& l, int64_t count, uint32_t outputs) {
 // cache.
 constexpr int64_t kPiece = 2048;
 
-// Updates all elements by update(begin, end) in several threads. If there is an output `narrow`, its
-// number is `outputs`, and it becomes the rounded output 0.
+// Updates all elements by update(begin, end) in several threads. If there is an output `narrow`,
+// its number is `outputs`, and it becomes the rounded output 0.
 template <typename Update>
 void run_update(const NativeContext& context, const rt_launch& l, int64_t count, int64_t grain,
                 uint32_t outputs, Update&& update) {
@@ -100,8 +99,7 @@ std::unique_ptr<Plan> make_adamw(const NativeContext& context, const Operation& 
   const auto epsilon = static_cast<float>(op.number(RT_ATTR_EPSILON));
   const double decay = op.number(RT_ATTR_WEIGHT_DECAY, 0.0);
   auto plan = make_plan(
-      context, "native:adamw",
-      [=, &kernel = context.engine.kernels()](const rt_launch& l) {
+      context, "native:adamw", [=, &kernel = context.engine.kernels()](const rt_launch& l) {
         const auto step = static_cast<double>(*input<int64_t>(l, 6));
         const float lr = *input<float>(l, 2);
         const kernels::AdamW s{lr,

@@ -28,8 +28,8 @@ class PostChain {
   // output. Padded channels that were zero stay zero.
   void apply(const kernels::Table& kernel, float* y, int64_t offset, int64_t count,
              const void* const* inputs) const;
-  // As apply, for an output in bfloat16 in the canonical layout, whose operands are in bfloat16 too:
-  // to its elements, which are rounded once, and to values of it that are not rounded yet.
+  // As apply, for an output in bfloat16 in the canonical layout, whose operands are in bfloat16
+  // too: to its elements, which are rounded once, and to values of it that are not rounded yet.
   void apply_to_narrow(const kernels::Table& kernel, uint16_t* y, int64_t offset, int64_t count,
                        const void* const* inputs) const;
   void apply_to_wide(const kernels::Table& kernel, float* values, int64_t offset, int64_t count,

@@ -46,8 +46,9 @@ class PrimitivePlan : public Plan {
   void preload_output(uint32_t index, uint64_t bytes);
   // Applies `chain` to the `count` elements of output 0 after the last primitive.
   void finish_with(PostChain chain, int64_t count);
-  // Appends a float32 temporary in place of output 0, which is in bfloat16: after the last primitive
-  // the chain is applied to it, and the result is rounded into the output. Returns its number.
+  // Appends a float32 temporary in place of output 0, which is in bfloat16. After the last
+  // primitive the chain is applied to it, and the result is rounded into the output. Returns its
+  // number.
   size_t wide_output(const MemoryDesc& desc);
   // Says that the type of output 0 is bfloat16.
   void set_narrow() { narrow_ = true; }

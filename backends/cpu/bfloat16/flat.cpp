@@ -24,19 +24,19 @@ std::unique_ptr<Plan> make_pieces(const NativeContext& context, const Operation&
                                   Compute compute) {
   const int64_t count = rt::sdk::element_count(op.output(0));
   const PostChain chain(op, context.engine.channel_order(op.output(0)));
-  auto plan = make_plan(
-      context, name,
-      [=, threads = context.engine.threads(),
-       &kernel = context.engine.kernels()](const rt_launch& l) {
-        parallel_parts(threads, count, grain, 32, [&](int, int64_t begin, int64_t end) {
-          alignas(64) float values[kPiece];
-          each_piece(begin, end, [&](int64_t i, int64_t n) {
-            compute(kernel, l, i, n, values);
-            chain.apply_to_wide(kernel, values, i, n, l.inputs);
-            kernel.narrow(values, output<uint16_t>(l, 0) + i, n);
-          });
-        });
-      });
+  auto plan =
+      make_plan(context, name,
+                [=, threads = context.engine.threads(),
+                 &kernel = context.engine.kernels()](const rt_launch& l) {
+                  parallel_parts(threads, count, grain, 32, [&](int, int64_t begin, int64_t end) {
+                    alignas(64) float values[kPiece];
+                    each_piece(begin, end, [&](int64_t i, int64_t n) {
+                      compute(kernel, l, i, n, values);
+                      chain.apply_to_wide(kernel, values, i, n, l.inputs);
+                      kernel.narrow(values, output<uint16_t>(l, 0) + i, n);
+                    });
+                  });
+                });
   plan->edit().in_place[0] = in_place;
   return plan;
 }
@@ -124,17 +124,15 @@ std::unique_ptr<Plan> make_binary(const NativeContext& context, const Operation&
 }
 
 std::unique_ptr<Plan> make_fill(const NativeContext& context, const Operation& op) {
-  const uint16_t value =
-      rt::sdk::to_bfloat16(rt::sdk::round_to_odd(op.number(RT_ATTR_VALUE, 0.0)));
+  const uint16_t value = rt::sdk::to_bfloat16(rt::sdk::round_to_odd(op.number(RT_ATTR_VALUE, 0.0)));
   const int64_t count = rt::sdk::element_count(op.output(0));
-  return make_plan(context, "bfloat16:fill",
-                   [=, threads = context.engine.threads()](const rt_launch& l) {
-                     parallel_parts(threads, count, 4 * kElementGrain, 64,
-                                    [&](int, int64_t begin, int64_t end) {
-                                      uint16_t* y = output<uint16_t>(l, 0);
-                                      std::fill(y + begin, y + end, value);
-                                    });
-                   });
+  return make_plan(
+      context, "bfloat16:fill", [=, threads = context.engine.threads()](const rt_launch& l) {
+        parallel_parts(threads, count, 4 * kElementGrain, 64, [&](int, int64_t begin, int64_t end) {
+          uint16_t* y = output<uint16_t>(l, 0);
+          std::fill(y + begin, y + end, value);
+        });
+      });
 }
 
 std::unique_ptr<Plan> make_cast(const NativeContext& context, const Operation& op) {
@@ -142,20 +140,18 @@ std::unique_ptr<Plan> make_cast(const NativeContext& context, const Operation& o
   const bool from_float = op.input(0).dtype == RT_FLOAT32;
   if (!to_float && !from_float) return nullptr;
   const int64_t count = rt::sdk::element_count(op.output(0));
-  return make_plan(context, "bfloat16:cast",
-                   [=, threads = context.engine.threads(),
-                    &kernel = context.engine.kernels()](const rt_launch& l) {
-                     parallel_parts(threads, count, kElementGrain, 32,
-                                    [&](int, int64_t b, int64_t e) {
-                                      if (to_float) {
-                                        kernel.widen(input<uint16_t>(l, 0) + b,
-                                                     output<float>(l, 0) + b, e - b);
-                                      } else {
-                                        kernel.narrow(input<float>(l, 0) + b,
-                                                      output<uint16_t>(l, 0) + b, e - b);
-                                      }
-                                    });
-                   });
+  return make_plan(
+      context, "bfloat16:cast",
+      [=, threads = context.engine.threads(),
+       &kernel = context.engine.kernels()](const rt_launch& l) {
+        parallel_parts(threads, count, kElementGrain, 32, [&](int, int64_t b, int64_t e) {
+          if (to_float) {
+            kernel.widen(input<uint16_t>(l, 0) + b, output<float>(l, 0) + b, e - b);
+          } else {
+            kernel.narrow(input<float>(l, 0) + b, output<uint16_t>(l, 0) + b, e - b);
+          }
+        });
+      });
 }
 
 struct Maker {

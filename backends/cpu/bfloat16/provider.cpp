@@ -12,9 +12,8 @@ namespace backends::cpu {
 namespace {
 
 // Operations that move whole elements, whatever their type is, or that write a copy in bfloat16.
-constexpr const char* kOfAnyType[] = {RT_OP_COPY,  RT_OP_CONCAT, RT_OP_SLICE,
-                                      RT_OP_PAD,   RT_OP_SGD,    RT_OP_ADAMW,
-                                      RT_OP_TRANSPOSE, RT_OP_EMBEDDING};
+constexpr const char* kOfAnyType[] = {RT_OP_COPY, RT_OP_CONCAT, RT_OP_SLICE,     RT_OP_PAD,
+                                      RT_OP_SGD,  RT_OP_ADAMW,  RT_OP_TRANSPOSE, RT_OP_EMBEDDING};
 
 bool takes_any_type(const Operation& op) {
   return std::any_of(std::begin(kOfAnyType), std::end(kOfAnyType),
@@ -49,8 +48,8 @@ Answer Bfloat16Provider::query(const Operation& op) {
   if (const int32_t operand = foreign_operand(op); operand >= 0) {
     Answer refusal;
     refusal.reason_operand = operand;
-    refusal.reason = std::string(op.name()) +
-                     ": in bfloat16 every operand must have the canonical layout";
+    refusal.reason =
+        std::string(op.name()) + ": in bfloat16 every operand must have the canonical layout";
     return refusal;
   }
   for (Candidate& c : answer.candidates) {

@@ -1,4 +1,5 @@
-// Compares training with 16-bit activations with training in float32, on the reference.
+// Compares training with 16-bit activations with training in float32, on the reference and on the
+// cpu where it computes in bfloat16.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,10 +59,23 @@ void set_loss_scaling(Job& job, double scale, double good) {
 struct Form {
   const char* net;
   const char* type;
+  const char* backend = "reference";
 };
+
+bool computes_in_bfloat16(const std::string& backend) {
+  if (!test::has_backend(backend)) return false;
+  const Job job(kSmallLeNet, backend, mixed("none"));
+  const uint64_t types = job.programs->device()->properties().compute_dtypes;
+  return (types & RT_DTYPE_BIT(RT_BFLOAT16)) != 0;
+}
 
 class MixedPrecision : public testing::TestWithParam<Form> {
  protected:
+  void SetUp() override {
+    const std::string backend = GetParam().backend;
+    if (backend == "cpu" && !computes_in_bfloat16(backend))
+      GTEST_SKIP() << "no cpu backend that computes in bfloat16";
+  }
   std::string toml() const {
     const std::string net = GetParam().net;
     return net == "LeNet"    ? kSmallLeNet
@@ -77,14 +91,17 @@ INSTANTIATE_TEST_SUITE_P(Nets, MixedPrecision,
                          testing::Values(Form{"LeNet", "bf16"}, Form{"LeNet", "f16"},
                                          Form{"Mlp", "bf16"}, Form{"Mlp", "f16"},
                                          Form{"ResNet", "bf16"}, Form{"ResNet", "f16"},
-                                         Form{"Gpt", "bf16"}, Form{"Gpt", "f16"}),
+                                         Form{"Gpt", "bf16"}, Form{"Gpt", "f16"},
+                                         Form{"LeNet", "bf16", "cpu"}, Form{"Mlp", "bf16", "cpu"},
+                                         Form{"ResNet", "bf16", "cpu"}, Form{"Gpt", "bf16", "cpu"}),
                          [](const auto& info) {
-                           return std::string(info.param.net) + "_" + info.param.type;
+                           return std::string(info.param.net) + "_" + info.param.type + "_" +
+                                  info.param.backend;
                          });
 
 // A step that float16 skips is compared with a float32 step of learning rate 0.
 TEST_P(MixedPrecision, LossesAreThoseOfFloat32AndFall) {
-  Job narrow(toml(), "reference", settings()), wide(toml(), "reference", mixed("none"));
+  Job narrow(toml(), GetParam().backend, settings()), wide(toml(), "reference", mixed("none"));
   const double rate = narrow.config.optimizer.lr;
   int64_t skipped = 0;
   double first = 0, last = 0;
@@ -104,7 +121,7 @@ TEST_P(MixedPrecision, LossesAreThoseOfFloat32AndFall) {
 }
 
 TEST_P(MixedPrecision, GradientsAreThoseOfFloat32ByNorm) {
-  Job narrow(toml(), "reference", settings()), wide(toml(), "reference", mixed("none"));
+  Job narrow(toml(), GetParam().backend, settings()), wide(toml(), "reference", mixed("none"));
   if (GetParam().type == std::string("f16")) {
     narrow.step(0);
     set_loss_scaling(narrow, 1024, 0);
@@ -270,7 +287,8 @@ TEST(MixedPrecisionErrors, ADeviceWithoutTheTypeIsRefused) {
   if (!test::has_backend("cpu")) GTEST_SKIP() << "the cpu backend was not built";
   EXPECT_THAT(test::message_of<DeviceError>([] { Job job(kSmallLeNet, "cpu", mixed("f16")); }),
               testing::AllOf(HasSubstr("mixed_precision = \"f16\""), HasSubstr("float16"),
-                             HasSubstr("cpu:0"), HasSubstr("use another device.backend")));
+                             HasSubstr("cpu:0"), HasSubstr("operand is float16 [16, 16]"),
+                             HasSubstr("use another device.backend")));
 }
 
 TEST(MixedPrecisionErrors, TheConfigurationMustFit) {

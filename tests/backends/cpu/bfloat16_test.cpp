@@ -1,0 +1,115 @@
+// The cpu plugin computes in bfloat16 only by the processor's instructions for it, and says what is
+// missing where it does not.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+
+#include "backends/cpu/bfloat16/obstacle.h"
+#include "rt/operations.h"
+#include "tests/backends/cpu/support.h"
+
+namespace tests::cpu {
+namespace {
+
+using backends::cpu::bfloat16_obstacle;
+using backends::cpu::Isa;
+using testing::AllOf;
+using testing::HasSubstr;
+
+TEST(CpuBfloat16Obstacle, ThereIsNoneIfNothingIsMissing) {
+  EXPECT_EQ(bfloat16_obstacle({true, "a processor", std::nullopt, true}), "");
+}
+
+TEST(CpuBfloat16Obstacle, AProcessorWithoutTheInstructionsIsNamedWithTheRemedy) {
+  for (const bool onednn : {false, true}) {
+    EXPECT_THAT(bfloat16_obstacle({false, "Old Processor 5", std::nullopt, onednn}),
+                AllOf(HasSubstr("AVX512-BF16"), HasSubstr("Old Processor 5"),
+                      HasSubstr("training.mixed_precision = \"none\"")));
+  }
+}
+
+TEST(CpuBfloat16Obstacle, ALimitOfTheInstructionSetIsNamed) {
+  EXPECT_THAT(bfloat16_obstacle({true, "a processor", Isa::kAvx512, false}),
+              AllOf(HasSubstr("isa = \"avx512\" leaves out"), HasSubstr("isa = \"native\"")));
+  EXPECT_THAT(bfloat16_obstacle({true, "a processor", std::nullopt, false}),
+              HasSubstr("unset ONEDNN_MAX_CPU_ISA"));
+}
+
+host::Operation product() {
+  host::Operation op;
+  op.name = RT_OP_MATMUL;
+  op.inputs = {tensor({16, 32}, RT_BFLOAT16), tensor({32, 8}, RT_BFLOAT16)};
+  op.outputs = {tensor({16, 8}, RT_BFLOAT16)};
+  return op;
+}
+
+host::Operation relu() {
+  host::Operation op;
+  op.name = RT_OP_ACTIVATION;
+  op.inputs = op.outputs = {tensor({64}, RT_BFLOAT16)};
+  op.attributes = {{RT_ATTR_FUNCTION, int64_t{RT_ACTIVATION_RELU}}};
+  return op;
+}
+
+// Runs body in a new process, because oneDNN reads its instruction set once. body returns a text
+// that says what is wrong.
+void expect_in_own_process(const std::function<std::string()>& body) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        const std::string wrong = body();
+        std::cerr << wrong;
+        std::exit(wrong.empty() ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+// What is wrong unless both operations are refused with `reason`.
+std::string unless_refused(host::Device& device, const std::string& reason) {
+  for (const host::Operation& op : {product(), relu()}) {
+    const host::Support support = device.query(op);
+    if (support.level != RT_SUPPORT_REFUSED) return op.name + " is not refused";
+    if (support.reason.find(reason) == std::string::npos) return op.name + ": " + support.reason;
+  }
+  return {};
+}
+
+TEST(CpuBfloat16, ItIsRefusedBelowALimitOfTheInstructionSet) {
+  if (!backends::cpu::has_bfloat16()) GTEST_SKIP() << "this processor has no AVX512-BF16";
+  for (const std::string isa : {"avx512", "avx2", "sse41"}) {
+    expect_in_own_process([=] {
+      unsetenv("ONEDNN_MAX_CPU_ISA");
+      return unless_refused(*open({1, {{"isa", isa}}}), "isa = \"" + isa + "\" leaves out");
+    });
+  }
+}
+
+TEST(CpuBfloat16, ItIsRefusedIfTheEnvironmentLimitsOneDnn) {
+  if (!backends::cpu::has_bfloat16()) GTEST_SKIP() << "this processor has no AVX512-BF16";
+  expect_in_own_process([] {
+    setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE", 1);
+    return unless_refused(*open(), "unset ONEDNN_MAX_CPU_ISA");
+  });
+}
+
+TEST(CpuBfloat16, TheDeviceOffersWhatItsProcessorHas) {
+  expect_in_own_process([]() -> std::string {
+    unsetenv("ONEDNN_MAX_CPU_ISA");
+    const auto device = open();
+    const uint64_t types = device->properties().compute_dtypes;
+    const bool offered = (types & RT_DTYPE_BIT(RT_BFLOAT16)) != 0;
+    if (offered != backends::cpu::has_bfloat16()) return "its types do not say so";
+    if (!offered) return unless_refused(*device, "needs a processor with AVX512-BF16");
+    for (const host::Operation& op : {product(), relu()}) {
+      const host::Support support = device->query(op);
+      if (support.level != RT_SUPPORT_NATIVE) return op.name + ": " + support.reason;
+    }
+    return {};
+  });
+}
+
+}  // namespace
+}  // namespace tests::cpu
