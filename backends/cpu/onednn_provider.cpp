@@ -176,7 +176,10 @@ Answer OnednnProvider::query(const Operation& op) {
 
 std::unique_ptr<Plan> OnednnProvider::create(const Operation& op, uint32_t algorithm) {
   return call_onednn(op.desc().name, [&]() -> std::unique_ptr<Plan> {
-    if (has_row_sums(op)) op.fail(kNoRowSums);
+    if (has_row_sums(op)) {
+      if (algorithm == 0) return nullptr;
+      op.fail(kNoRowSums);
+    }
     if ((is_convolution(op) || op.is(RT_OP_MATMUL)) && sums_nothing(op)) {
       return create_empty(context_, op);
     }

@@ -1,6 +1,7 @@
 #include "backends/cpu/providers.h"
 
 #include "backends/cpu/batch_blocked/provider.h"
+#include "backends/cpu/bfloat16/product_provider.h"
 #include "backends/cpu/bfloat16/provider.h"
 #include "backends/cpu/native_provider.h"
 #include "backends/cpu/onednn_provider.h"
@@ -12,6 +13,7 @@ void add_providers(Engine& engine) {
   engine.add(std::make_unique<OnednnProvider>(engine, engine.layouts()));
   engine.add(std::make_unique<NativeProvider>(engine, engine.layouts()));
   engine.add(std::make_unique<BatchBlockedProvider>(engine));
+  engine.add(std::make_unique<Bfloat16ProductProvider>(engine));
   engine.add(std::make_unique<Bfloat16Provider>(engine, engine.layouts()));
   engine.add(std::make_unique<ProductProvider>(engine));
 }
