@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "backends/cpu/batch_blocked/plans.h"
+#include "backends/cpu/bfloat16/operand.h"
 #include "backends/cpu/native.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/post_chain.h"
@@ -23,8 +24,10 @@ struct Pieces {
   ImageView view;
   int64_t lanes = 1;
   int64_t image_pixels, piece_pixels, per_image;
+  bool narrow;  // the image is in bfloat16
 
-  Pieces(const NativeContext& context, const Operation& op, const rt_tensor_desc& image) {
+  Pieces(const NativeContext& context, const Operation& op, const rt_tensor_desc& image)
+      : narrow(image.dtype == RT_BFLOAT16) {
     if (image.layout == batch_blocked::kLayout) {
       lanes = batch_blocked::kBlock;
       const int64_t* d = image.dims;
@@ -40,6 +43,8 @@ struct Pieces {
     per_image = (image_pixels + piece_pixels - 1) / piece_pixels;
   }
   int64_t count() const { return view.n * per_image; }
+  // Floats of a buffer for one piece.
+  int64_t buffer() const { return narrow ? piece_pixels * view.block + 16 : 0; }
   int64_t pixels() const { return view.n * image_pixels * lanes; }
   int64_t channels() const { return view.blocks * view.block; }  // padding included
   // Longer pieces, which fit the second-level cache, if that leaves several for each thread:
@@ -74,10 +79,11 @@ struct TwoFloats {
 };
 
 // The workspace: per thread two arrays of double over the channels and a count of pixels, then four
-// arrays of float over the channels.
+// arrays of float over the channels, then per thread two buffers of float for pieces in bfloat16.
 struct Scratch {
   int threads;
   int64_t channels;
+  int64_t buffer_floats;
   char* base = nullptr;
 
   int64_t row() const { return 2 * channels + 8; }
@@ -87,9 +93,10 @@ struct Scratch {
   float* vector(int i) const {
     return reinterpret_cast<float*>(first(threads)) + i * (channels + 16);
   }
+  float* buffer(int part, int i) const { return vector(4) + (2 * part + i) * buffer_floats; }
   uint64_t bytes() const {
     return static_cast<uint64_t>(threads * row()) * sizeof(double) +
-           static_cast<uint64_t>(4 * (channels + 16)) * sizeof(float);
+           static_cast<uint64_t>(4 * (channels + 16) + 2 * threads * buffer_floats) * sizeof(float);
   }
   // Gives every lane the value of its channel in vector(i), whose first elements are set, one for
   // each channel.
@@ -98,12 +105,29 @@ struct Scratch {
     float* v = vector(i);
     for (int64_t c = channels / lanes; c-- > 0;) std::fill_n(v + c * lanes, lanes, v[c]);
   }
-  Scratch at(void* workspace) const { return {threads, channels, static_cast<char*>(workspace)}; }
+  Scratch at(void* workspace) const {
+    return {threads, channels, buffer_floats, static_cast<char*>(workspace)};
+  }
   void clear() const {
     std::fill(first(0), first(threads), 0.0);
     std::fill(vector(0), vector(4), 0.0f);  // padded channels stay zero
   }
 };
+
+// Activations may be in bfloat16; all other operands are float32.
+void check_types(const Operation& op) {
+  const bool backward = op.is(RT_OP_BATCH_NORM_BACKWARD) || op.is(RT_OP_LAYER_NORM_BACKWARD);
+  const uint32_t activations = backward ? 2 : 1;
+  const rt_dtype type = is_narrow(op) ? RT_BFLOAT16 : RT_FLOAT32;
+  for (uint32_t i = 0; i < op.own_input_count(); ++i) {
+    expect_dtype(op, op.input(i), i < activations ? type : RT_FLOAT32,
+                 ("input " + std::to_string(i)).c_str());
+  }
+  for (uint32_t i = 0; i < op.output_count(); ++i) {
+    expect_dtype(op, op.output(i), i == 0 ? type : RT_FLOAT32,
+                 ("output " + std::to_string(i)).c_str());
+  }
+}
 
 void check_vectors(const Operation& op, uint32_t begin, uint32_t end, int64_t channels) {
   for (uint32_t i = begin; i < end; ++i) {
@@ -132,23 +156,26 @@ void merge_lanes(const Scratch& s, int64_t lanes) {
 
 // Writes the mean and the biased variance of every channel to first(0) and second(0).
 void batch_statistics(const kernels::Table& kernel, const Pieces& short_pieces, const Scratch& s,
-                      const float* x) {
-  const Pieces pieces = short_pieces.longer(s.threads);
-  parallel_parts(
-      s.threads, pieces.count(), pieces.grain(), 1, [&](int part, int64_t begin, int64_t end) {
-        int64_t before = 0;
-        for (int64_t i = begin; i < end; ++i) {
-          int64_t length = 0;
-          pieces.each_block(i, [&](int64_t c, int64_t offset, int64_t pixels) {
-            constexpr int64_t kOnlyRow = 0;
-            kernel.add_statistics(x + offset, &kOnlyRow, pixels, 0, pixels, pieces.view.block,
-                                  before, s.first(part) + c, s.second(part) + c);
-            length = pixels;
-          });
-          before += length;
-        }
-        s.pixels(part) = static_cast<double>(before);
-      });
+                      const Operand& x) {
+  // The buffers of a narrow type are for short pieces.
+  const Pieces pieces = short_pieces.narrow ? short_pieces : short_pieces.longer(s.threads);
+  parallel_parts(s.threads, pieces.count(), pieces.grain(), 1,
+                 [&](int part, int64_t begin, int64_t end) {
+                   int64_t before = 0;
+                   for (int64_t i = begin; i < end; ++i) {
+                     int64_t length = 0;
+                     pieces.each_block(i, [&](int64_t c, int64_t offset, int64_t pixels) {
+                       constexpr int64_t kOnlyRow = 0;
+                       const int64_t block = pieces.view.block;
+                       kernel.add_statistics(x.read(offset, pixels * block, s.buffer(part, 0)),
+                                             &kOnlyRow, pixels, 0, pixels, block, before,
+                                             s.first(part) + c, s.second(part) + c);
+                       length = pixels;
+                     });
+                     before += length;
+                   }
+                   s.pixels(part) = static_cast<double>(before);
+                 });
   for (int part = 1; part < s.threads; ++part) {
     const double a = s.pixels(0), b = s.pixels(part);
     if (b == 0) continue;
@@ -166,18 +193,19 @@ void batch_statistics(const kernels::Table& kernel, const Pieces& short_pieces, 
 
 void apply_normalisation(const kernels::Table& kernel, const Pieces& pieces, const Scratch& s,
                          const PostChain& chain, const rt_launch& l) {
-  const float* x = input<float>(l, 0);
-  float* y = output<float>(l, 0);
-  parallel_for(s.threads, pieces.count(), pieces.grain(), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      pieces.each_block(i, [&](int64_t c, int64_t offset, int64_t pixels) {
-        const int64_t block = pieces.view.block;
-        kernel.normalise(x + offset, block, pixels, block, s.vector(0) + c, s.vector(1) + c,
-                         s.vector(2) + c, y + offset);
-        chain.apply(kernel, y + offset, offset, pixels * block, l.inputs);
+  const Operand x(kernel, l.inputs[0], pieces.narrow), y(kernel, l.outputs[0], pieces.narrow);
+  parallel_parts(
+      s.threads, pieces.count(), pieces.grain(), 1, [&](int part, int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          pieces.each_block(i, [&](int64_t c, int64_t offset, int64_t pixels) {
+            const int64_t block = pieces.view.block, count = pixels * block;
+            float* const to = y.write(offset, s.buffer(part, 1));
+            kernel.normalise(x.read(offset, count, s.buffer(part, 0)), block, pixels, block,
+                             s.vector(0) + c, s.vector(1) + c, s.vector(2) + c, to);
+            y.written(offset, count, to, chain, l.inputs);
+          });
+        }
       });
-    }
-  });
 }
 
 // running = (1 - momentum) running + momentum value
@@ -192,19 +220,19 @@ void update_running(const rt_launch& l, uint32_t from, uint32_t to, const double
 
 std::unique_ptr<Plan> make_batch_norm(const NativeContext& context, const Operation& op) {
   expect_counts(op, 5, 3);
-  expect_float(op);
+  check_types(op);
   expect_same_dims(op, op.input(0), op.output(0));
   const int64_t channels = last_dim(op.input(0));
   check_vectors(op, 1, 5, channels);
   const double epsilon = op.number(RT_ATTR_EPSILON), momentum = op.number(RT_ATTR_MOMENTUM, 0.1);
   const Pieces pieces(context, op, op.input(0));
-  const Scratch layout{context.engine.threads(), pieces.channels()};
+  const Scratch layout{context.engine.threads(), pieces.channels(), pieces.buffer()};
   const PostChain chain(op, context.engine.channel_order(op.output(0)));
   auto plan = make_plan(
       context, "native:batch_norm", [=, &kernel = context.engine.kernels()](const rt_launch& l) {
         const Scratch s = layout.at(l.workspace);
         s.clear();
-        batch_statistics(kernel, pieces, s, input<float>(l, 0));
+        batch_statistics(kernel, pieces, s, Operand(kernel, l.inputs[0], pieces.narrow));
         const double *mean = s.first(0), *variance = s.second(0);
         auto* saved = static_cast<float*>(l.saved);
         for (int64_t c = 0; c < channels; ++c) {
@@ -232,13 +260,13 @@ std::unique_ptr<Plan> make_batch_norm(const NativeContext& context, const Operat
 
 std::unique_ptr<Plan> make_batch_norm_inference(const NativeContext& context, const Operation& op) {
   expect_counts(op, 5, 1);
-  expect_float(op);
+  check_types(op);
   expect_same_dims(op, op.input(0), op.output(0));
   const int64_t channels = last_dim(op.input(0));
   check_vectors(op, 1, 5, channels);
   const double epsilon = op.number(RT_ATTR_EPSILON);
   const Pieces pieces(context, op, op.input(0));
-  const Scratch layout{context.engine.threads(), pieces.channels()};
+  const Scratch layout{context.engine.threads(), pieces.channels(), pieces.buffer()};
   const PostChain chain(op, context.engine.channel_order(op.output(0)));
   auto plan =
       make_plan(context, "native:batch_norm_inference",
@@ -263,17 +291,18 @@ std::unique_ptr<Plan> make_batch_norm_inference(const NativeContext& context, co
 // Writes the sums of dy and of dy (x - mean) to first(0) and second(0).
 void gradient_sums(const kernels::Table& kernel, const Pieces& pieces, const Scratch& s,
                    const rt_launch& l) {
-  const float *dy = input<float>(l, 0), *x = input<float>(l, 1);
-  parallel_parts(s.threads, pieces.count(), pieces.grain(), 1,
-                 [&](int part, int64_t begin, int64_t end) {
-                   for (int64_t i = begin; i < end; ++i) {
-                     pieces.each_block(i, [&](int64_t c, int64_t offset, int64_t pixels) {
-                       kernel.add_gradient_sums(dy + offset, x + offset, pieces.view.block, pixels,
-                                                pieces.view.block, s.vector(0) + c,
-                                                s.first(part) + c, s.second(part) + c);
-                     });
-                   }
-                 });
+  const Operand dy(kernel, l.inputs[0], pieces.narrow), x(kernel, l.inputs[1], pieces.narrow);
+  parallel_parts(
+      s.threads, pieces.count(), pieces.grain(), 1, [&](int part, int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          pieces.each_block(i, [&](int64_t c, int64_t offset, int64_t pixels) {
+            const int64_t block = pieces.view.block, count = pixels * block;
+            kernel.add_gradient_sums(dy.read(offset, count, s.buffer(part, 0)),
+                                     x.read(offset, count, s.buffer(part, 1)), block, pixels, block,
+                                     s.vector(0) + c, s.first(part) + c, s.second(part) + c);
+          });
+        }
+      });
   for (int part = 1; part < s.threads; ++part) {
     for (int64_t c = 0; c < 2 * s.channels; ++c) s.first(0)[c] += s.first(part)[c];
   }
@@ -286,96 +315,151 @@ void gradient_sums(const kernels::Table& kernel, const Pieces& pieces, const Scr
   }
 }
 
+void apply_gradient(const kernels::Table& kernel, const Pieces& pieces, const Scratch& s,
+                    const rt_launch& l) {
+  const bool narrow = pieces.narrow;
+  const Operand dy(kernel, l.inputs[0], narrow), x(kernel, l.inputs[1], narrow),
+      dx(kernel, l.outputs[0], narrow);
+  parallel_parts(s.threads, pieces.count(), pieces.grain(), 1,
+                 [&](int part, int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end; ++i) {
+                     pieces.each_block(i, [&](int64_t c, int64_t offset, int64_t pixels) {
+                       const int64_t block = pieces.view.block, count = pixels * block;
+                       float* const to = dx.write(offset, s.buffer(part, 0));
+                       kernel.normalise_backward(dy.read(offset, count, s.buffer(part, 0)),
+                                                 x.read(offset, count, s.buffer(part, 1)), block,
+                                                 pixels, block, s.vector(0) + c, s.vector(1) + c,
+                                                 s.vector(2) + c, s.vector(3) + c, to);
+                       dx.written(offset, count, to, {}, l.inputs);
+                     });
+                   }
+                 });
+}
+
 std::unique_ptr<Plan> make_batch_norm_backward(const NativeContext& context, const Operation& op) {
   expect_counts(op, 3, 3);
-  expect_float(op);
+  check_types(op);
   expect_same_dims(op, op.input(0), op.output(0));
   expect_same_dims(op, op.input(1), op.output(0));
   const int64_t channels = last_dim(op.input(0));
   check_vectors(op, 2, 3, channels);
   const Pieces pieces(context, op, op.output(0));
-  const Scratch layout{context.engine.threads(), pieces.channels()};
-  auto plan = make_plan(
-      context, "native:batch_norm_backward",
-      [=, &kernel = context.engine.kernels()](const rt_launch& l) {
-        const Scratch s = layout.at(l.workspace);
-        s.clear();
-        const auto* saved = static_cast<const float*>(l.saved);
-        std::copy(saved, saved + channels, s.vector(0));
-        s.spread(0, pieces.lanes);
-        gradient_sums(kernel, pieces, s, l);
-        const double n = std::max<double>(static_cast<double>(pieces.pixels()), 1.0);
-        for (int64_t c = 0; c < channels; ++c) {
-          const double inverse = saved[channels + c], rest = saved[2 * channels + c];
-          const double sum = s.first(0)[c], product = s.second(0)[c] - rest * sum;
-          const double slope = product * inverse * inverse / n;
-          s.vector(1)[c] = static_cast<float>(input<float>(l, 2)[c] * inverse);
-          s.vector(2)[c] = static_cast<float>(sum / n - rest * slope);
-          s.vector(3)[c] = static_cast<float>(slope);
-          output<float>(l, 1)[c] = static_cast<float>(product * inverse);
-          output<float>(l, 2)[c] = static_cast<float>(sum);
-        }
-        for (const int i : {1, 2, 3}) s.spread(i, pieces.lanes);
-        const float *dy = input<float>(l, 0), *x = input<float>(l, 1);
-        float* dx = output<float>(l, 0);
-        parallel_for(s.threads, pieces.count(), pieces.grain(), [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) {
-            pieces.each_block(i, [&](int64_t c, int64_t offset, int64_t pixels) {
-              kernel.normalise_backward(dy + offset, x + offset, pieces.view.block, pixels,
-                                        pieces.view.block, s.vector(0) + c, s.vector(1) + c,
-                                        s.vector(2) + c, s.vector(3) + c, dx + offset);
-            });
-          }
-        });
-      });
+  const Scratch layout{context.engine.threads(), pieces.channels(), pieces.buffer()};
+  auto plan =
+      make_plan(context, "native:batch_norm_backward",
+                [=, &kernel = context.engine.kernels()](const rt_launch& l) {
+                  const Scratch s = layout.at(l.workspace);
+                  s.clear();
+                  const auto* saved = static_cast<const float*>(l.saved);
+                  std::copy(saved, saved + channels, s.vector(0));
+                  s.spread(0, pieces.lanes);
+                  gradient_sums(kernel, pieces, s, l);
+                  const double n = std::max<double>(static_cast<double>(pieces.pixels()), 1.0);
+                  for (int64_t c = 0; c < channels; ++c) {
+                    const double inverse = saved[channels + c], rest = saved[2 * channels + c];
+                    const double sum = s.first(0)[c], product = s.second(0)[c] - rest * sum;
+                    const double slope = product * inverse * inverse / n;
+                    s.vector(1)[c] = static_cast<float>(input<float>(l, 2)[c] * inverse);
+                    s.vector(2)[c] = static_cast<float>(sum / n - rest * slope);
+                    s.vector(3)[c] = static_cast<float>(slope);
+                    output<float>(l, 1)[c] = static_cast<float>(product * inverse);
+                    output<float>(l, 2)[c] = static_cast<float>(sum);
+                  }
+                  for (const int i : {1, 2, 3}) s.spread(i, pieces.lanes);
+                  apply_gradient(kernel, pieces, s, l);
+                });
   plan->edit().workspace_bytes = layout.bytes();
   plan->edit().in_place[0] = 0x3;
   return plan;
 }
 
+// How the rows of a layer normalisation are cut into pieces that are widened at a time.
+struct RowPieces {
+  int64_t columns, rows;  // rows of a piece
+  bool narrow;
+  explicit RowPieces(const Operation& op)
+      : columns(last_dim(op.input(0))),
+        rows(std::max<int64_t>(4096 / std::max<int64_t>(columns, 1), 1)),
+        narrow(is_narrow(op)) {}
+  int64_t buffer() const { return narrow ? rows * columns + 16 : 0; }
+  // Calls body(first row, rows) for the pieces of rows begin..end; all of them are one piece if
+  // nothing is widened.
+  template <typename Body>
+  void each(int64_t begin, int64_t end, Body&& body) const {
+    if (!narrow) return body(begin, end - begin);
+    for (int64_t r = begin; r < end; r += rows) body(r, std::min(rows, end - r));
+  }
+};
+
 std::unique_ptr<Plan> make_layer_norm(const NativeContext& context, const Operation& op) {
   expect_counts(op, 3, 1);
-  expect_float(op);
+  check_types(op);
   expect_same_dims(op, op.input(0), op.output(0));
   const int64_t rows = row_count(op.input(0)), columns = last_dim(op.input(0));
   check_vectors(op, 1, 3, columns);
   const auto epsilon = static_cast<float>(op.number(RT_ATTR_EPSILON));
+  const RowPieces pieces(op);
+  const int threads = context.engine.threads();
   auto plan = make_plan(
-      context, "native:layer_norm",
-      [=, threads = context.engine.threads(),
-       &kernel = context.engine.kernels()](const rt_launch& l) {
+      context, "native:layer_norm", [=, &kernel = context.engine.kernels()](const rt_launch& l) {
         auto* saved = static_cast<float*>(l.saved);
-        parallel_for(threads, rows, kElementGrain / (columns + 1) + 1, [&](int64_t b, int64_t e) {
-          kernel.layer_norm_rows(input<float>(l, 0) + b * columns, input<float>(l, 1),
-                                 input<float>(l, 2), epsilon, output<float>(l, 0) + b * columns,
-                                 saved + 3 * b, e - b, columns);
-        });
+        const Operand x(kernel, l.inputs[0], pieces.narrow), y(kernel, l.outputs[0], pieces.narrow);
+        parallel_parts(threads, rows, kElementGrain / (columns + 1) + 1, 1,
+                       [&](int part, int64_t begin, int64_t end) {
+                         float* const buffer =
+                             static_cast<float*>(l.workspace) + part * pieces.buffer();
+                         pieces.each(begin, end, [&](int64_t b, int64_t count) {
+                           float* const to = y.write(b * columns, buffer);
+                           kernel.layer_norm_rows(x.read(b * columns, count * columns, buffer),
+                                                  input<float>(l, 1), input<float>(l, 2), epsilon,
+                                                  to, saved + 3 * b, count, columns);
+                           y.written(b * columns, count * columns, to, {}, l.inputs);
+                         });
+                       });
       });
   plan->edit().saved_bytes = static_cast<uint64_t>(3 * rows) * sizeof(float);
+  plan->edit().workspace_bytes = static_cast<uint64_t>(threads * pieces.buffer()) * sizeof(float);
   plan->edit().in_place[0] = 0x1;
   return plan;
 }
 
+// Writes dx of rows begin..end, and adds dgamma and dbeta of them to `sums`. `buffers` has room for
+// two pieces.
+void layer_norm_gradient(const kernels::Table& kernel, const RowPieces& pieces, const rt_launch& l,
+                         int64_t begin, int64_t end, double* sums, float* buffers) {
+  const bool narrow = pieces.narrow;
+  const Operand dy(kernel, l.inputs[0], narrow), x(kernel, l.inputs[1], narrow),
+      dx(kernel, l.outputs[0], narrow);
+  const auto* saved = static_cast<const float*>(l.saved);
+  pieces.each(begin, end, [&](int64_t b, int64_t rows) {
+    const int64_t offset = b * pieces.columns, count = rows * pieces.columns;
+    float* const to = dx.write(offset, buffers);
+    kernel.layer_norm_backward_rows(
+        dy.read(offset, count, buffers), x.read(offset, count, buffers + pieces.buffer()),
+        input<float>(l, 2), saved + 3 * b, to, sums, rows, pieces.columns);
+    dx.written(offset, count, to, {}, l.inputs);
+  });
+}
+
 std::unique_ptr<Plan> make_layer_norm_backward(const NativeContext& context, const Operation& op) {
   expect_counts(op, 3, 3);
-  expect_float(op);
+  check_types(op);
   expect_same_dims(op, op.input(0), op.output(0));
   expect_same_dims(op, op.input(1), op.output(0));
   const int64_t rows = row_count(op.input(0)), columns = last_dim(op.input(0));
   check_vectors(op, 2, 3, columns);
   const int threads = context.engine.threads();
+  const RowPieces pieces(op);
   auto plan = make_plan(context, "native:layer_norm_backward",
                         [=, &kernel = context.engine.kernels()](const rt_launch& l) {
                           auto* sums = static_cast<double*>(l.workspace);
+                          auto* buffers = reinterpret_cast<float*>(sums + threads * 2 * columns);
                           std::fill(sums, sums + threads * 2 * columns, 0.0);
-                          const auto* saved = static_cast<const float*>(l.saved);
                           parallel_parts(threads, rows, kElementGrain / (columns + 1) + 1, 1,
                                          [&](int part, int64_t b, int64_t e) {
-                                           kernel.layer_norm_backward_rows(
-                                               input<float>(l, 0) + b * columns,
-                                               input<float>(l, 1) + b * columns, input<float>(l, 2),
-                                               saved + 3 * b, output<float>(l, 0) + b * columns,
-                                               sums + part * 2 * columns, e - b, columns);
+                                           layer_norm_gradient(
+                                               kernel, pieces, l, b, e, sums + part * 2 * columns,
+                                               buffers + part * 2 * pieces.buffer());
                                          });
                           for (int part = 1; part < threads; ++part) {
                             for (int64_t c = 0; c < 2 * columns; ++c)
@@ -386,7 +470,9 @@ std::unique_ptr<Plan> make_layer_norm_backward(const NativeContext& context, con
                             output<float>(l, 2)[c] = static_cast<float>(sums[columns + c]);
                           }
                         });
-  plan->edit().workspace_bytes = static_cast<uint64_t>(threads * 2 * columns) * sizeof(double);
+  plan->edit().workspace_bytes =
+      static_cast<uint64_t>(threads * 2 * columns) * sizeof(double) +
+      static_cast<uint64_t>(threads * 2 * pieces.buffer()) * sizeof(float);
   plan->edit().in_place[0] = 0x3;
   return plan;
 }

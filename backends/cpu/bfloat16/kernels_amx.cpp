@@ -33,8 +33,8 @@ BFLOAT16_INLINE void put(char* to, __m512i v) { _mm512_store_si512(to, v); }
 // Elements of two rows in turn: those of the first or of the last 16 columns.
 BFLOAT16_INLINE __m512i in_turn(__m512i even, __m512i odd, bool last) {
   alignas(64) static constexpr uint16_t kOrder[2][32] = {
-      {0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
-       8,  40, 9,  41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47},
+      {0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
+       8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47},
       {16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53, 22, 54, 23, 55,
        24, 56, 25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63}};
   return _mm512_permutex2var_epi16(even, _mm512_load_si512(kOrder[last ? 1 : 0]), odd);
@@ -73,8 +73,8 @@ void pack_lines(const uint16_t* data, int64_t stride, int64_t lines, int64_t dep
   }
 }
 
-// Packs pairs of lines along the depth, so that element j of lines k and k + 1 become neighbours, or
-// the same transposed.
+// Packs pairs of lines along the depth, so that element j of lines k and k + 1 become neighbours,
+// or the same transposed.
 void pack_pairs(const uint16_t* data, int64_t stride, int64_t depth, int64_t width, bool transposed,
                 char* to) {
   const int64_t tile = packed_bytes(depth);

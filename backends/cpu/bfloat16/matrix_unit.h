@@ -1,5 +1,5 @@
-// Tiles of products of bfloat16 matrices by the matrix unit of newer Intel processors (AMX). A kernel
-// packs or multiplies in one thread, and calls nothing outside its source.
+// Tiles of products of bfloat16 matrices by the matrix unit of newer Intel processors (AMX). A
+// kernel packs or multiplies in one thread, and calls nothing outside its source.
 #ifndef BACKENDS_CPU_BFLOAT16_MATRIX_UNIT_H_
 #define BACKENDS_CPU_BFLOAT16_MATRIX_UNIT_H_
 
@@ -41,8 +41,8 @@ struct MatrixUnit {
   // Makes the calling thread ready for `multiply`, and undoes that.
   void (*begin)();
   void (*end)();
-  // Packs tiles of kTileSide rows, or of so many columns, one behind another, and fills them up with
-  // zeros. Several tiles at a time cost less than one after another.
+  // Packs tiles of kTileSide rows, or of so many columns, one behind another, and fills them up
+  // with zeros. Several tiles at a time cost less than one after another.
   void (*pack_left)(const Matrix& a, int64_t rows, int64_t depth, void* packed);
   void (*pack_right)(const Matrix& b, int64_t depth, int64_t columns, void* packed);
   void (*multiply)(const Tile& tile);

@@ -7,7 +7,8 @@
 namespace backends::cpu::bfloat16 {
 namespace {
 
-constexpr int64_t kDepthInCache = 512;  // a panel of so much depth fills 2/3 of the first-level cache
+constexpr int64_t kDepthInCache =
+    512;  // a panel of so much depth fills 2/3 of the first-level cache
 constexpr int64_t kLeftBytes = 1 << 20;  // of the packed rows, which stay in the second-level cache
 constexpr int64_t kMostRows = 512, kLeastRows = 2 * kTileSide;
 constexpr int64_t kGroup = 8 * kTileSide;  // columns that are complete before they are finished
@@ -37,9 +38,8 @@ Product::Product(const MatrixUnit& unit, const Sizes& sizes, int threads, bool r
   const int64_t part_rows = round_up(divide_up(sizes.rows, row_parts_), kTileSide) + kTileSide;
   const int64_t fitting = kLeftBytes / packed_bytes(sizes.depth) * kTileSide;
   block_rows_ = std::min(part_rows, std::clamp(fitting, kLeastRows, kMostRows));
-  part_bytes_ =
-      static_cast<uint64_t>(block_rows_ / kTileSide * packed_bytes(sizes.depth) +
-                            packed_bytes(kDepthInCache) + block_rows_ * kGroup * 4);
+  part_bytes_ = static_cast<uint64_t>(block_rows_ / kTileSide * packed_bytes(sizes.depth) +
+                                      packed_bytes(kDepthInCache) + block_rows_ * kGroup * 4);
 }
 
 Product::Part Product::part(int number) const {
@@ -52,9 +52,12 @@ Product::Part Product::part(int number) const {
                 right = cut(sizes_.columns, column_parts_, column + 1);
   const int64_t panels = divide_up(right - left, kTileSide);
   const int64_t first = piece(panels, row_parts_, row);
-  return {top,  cut(sizes_.rows, row_parts_, row + 1) - top,
-          left, right - left,
-          left / kTileSide + first, piece(panels, row_parts_, row + 1) - first};
+  return {top,
+          cut(sizes_.rows, row_parts_, row + 1) - top,
+          left,
+          right - left,
+          left / kTileSide + first,
+          piece(panels, row_parts_, row + 1) - first};
 }
 
 uint64_t Product::right_bytes() const {
@@ -110,8 +113,7 @@ void Product::run_part(const Part& part, const Matrix& a, float* sums, const Mem
     unit_.pack_left(a.at(part.row + row, 0), rows, sizes_.depth, memory.left);
     if (row_sums_ && sums != nullptr) sum_rows(memory, rows, sums + part.row + row);
     for (int64_t group = 0; group < part.columns; group += kGroup) {
-      const int64_t columns = std::min(kGroup, part.columns - group),
-                    column = part.column + group;
+      const int64_t columns = std::min(kGroup, part.columns - group), column = part.column + group;
       for (int64_t c = 0; c < columns; c += kTileSide) {
         const int64_t panel = (column + c) / kTileSide;
         run_panel(memory, memory.right + panel * packed_bytes(sizes_.depth), rows,
@@ -149,7 +151,8 @@ void Product::sum_rows(const Memory& memory, int64_t rows, float* sums) const {
     alignas(64) float c[kTileSide * kTileSide];
     for (int64_t deep = 0; deep < sizes_.depth; deep += kDepthInCache) {
       const int64_t depth = std::min(kDepthInCache, sizes_.depth - deep);
-      unit_.multiply({left + deep / kDepthStep * kStepBytes, packed, depth, c, kTileSide, deep > 0});
+      unit_.multiply(
+          {left + deep / kDepthStep * kStepBytes, packed, depth, c, kTileSide, deep > 0});
     }
     for (int64_t i = 0; i < std::min(kTileSide, rows - r); ++i) sums[r + i] = c[i * kTileSide];
   }

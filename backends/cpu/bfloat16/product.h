@@ -35,8 +35,8 @@ class Product {
     return right_bytes() + static_cast<uint64_t>(parts()) * part_bytes_;
   }
 
-  // Computes a b and hands it to `finish` block by block. `workspace` is aligned to 64 bytes. If the
-  // product has row sums, `sums` receives one for each row. Allocates nothing.
+  // Computes a b and hands it to `finish` block by block. `workspace` is aligned to 64 bytes. If
+  // the product has row sums, `sums` receives one for each row. Allocates nothing.
   void run(const Matrix& a, const Matrix& b, float* sums, void* workspace,
            const Finish& finish) const;
 

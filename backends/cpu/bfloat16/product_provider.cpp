@@ -79,8 +79,8 @@ class ProductPlan : public Plan {
     engine_.bind_calling_thread();
     const bfloat16::Sizes& s = problem_.sizes;
     const auto matrix = [](const void* data, int64_t columns, int64_t rows, bool transposed) {
-      const bfloat16::Matrix stored{static_cast<const uint16_t*>(data),
-                                    transposed ? rows : columns, 1};
+      const bfloat16::Matrix stored{static_cast<const uint16_t*>(data), transposed ? rows : columns,
+                                    1};
       return transposed ? stored.transposed() : stored;
     };
     const auto finish = [&](const bfloat16::Block& block) { finish_block(l, block); };
@@ -122,8 +122,7 @@ double estimate(const Engine& engine, const Operation& op, const Problem& p) {
       2.0 * (rows * depth + depth * columns) +
       static_cast<double>(rt::sdk::dtype_bytes(op.output(0).dtype)) * rows * columns;
   const double rate = engine.bfloat16_speed() * engine.peak_flops_per_ns();
-  return 3000.0 +
-         std::max(2.0 * rows * columns * depth / rate, bytes / engine.bytes_per_ns());
+  return 3000.0 + std::max(2.0 * rows * columns * depth / rate, bytes / engine.bytes_per_ns());
 }
 
 }  // namespace

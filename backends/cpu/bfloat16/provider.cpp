@@ -11,9 +11,22 @@
 namespace backends::cpu {
 namespace {
 
-// Operations that move whole elements, whatever their type is, or that write a copy in bfloat16.
-constexpr const char* kOfAnyType[] = {RT_OP_COPY, RT_OP_CONCAT, RT_OP_SLICE,     RT_OP_PAD,
-                                      RT_OP_SGD,  RT_OP_ADAMW,  RT_OP_TRANSPOSE, RT_OP_EMBEDDING};
+// Operations that NativeProvider serves in bfloat16 by itself.
+constexpr const char* kOfAnyType[] = {
+    RT_OP_COPY,
+    RT_OP_CONCAT,
+    RT_OP_SLICE,
+    RT_OP_PAD,
+    RT_OP_TRANSPOSE,
+    RT_OP_EMBEDDING,
+    RT_OP_BATCH_NORM,
+    RT_OP_LAYER_NORM,
+    RT_OP_BATCH_NORM_INFERENCE,
+    RT_OP_SGD,
+    RT_OP_ADAMW,
+    RT_OP_BATCH_NORM_BACKWARD,
+    RT_OP_LAYER_NORM_BACKWARD,
+};
 
 bool takes_any_type(const Operation& op) {
   return std::any_of(std::begin(kOfAnyType), std::end(kOfAnyType),
@@ -39,25 +52,22 @@ int32_t foreign_operand(const Operation& op) {
 Answer Bfloat16Provider::query(const Operation& op) {
   Answer answer;
   if (!has_bfloat16_operand(op)) return answer;
-  const bool reorders = op.is(RT_OP_COPY) && foreign_operand(op) >= 0;
-  if (reorders) return answer;  // the provider of the layout does it
+  const int32_t operand = foreign_operand(op);
+  if (operand >= 0 && op.is(RT_OP_COPY)) return answer;  // the provider of the layout does it
+  if (takes_any_type(op) && operand < 0) return native_.query(op);
   const WideOperation wide(op);
-  if (takes_any_type(op)) return native_.query(op);
   answer = native_.query(Operation(wide.desc()));
   if (answer.level == RT_SUPPORT_REFUSED) return answer;
-  if (const int32_t operand = foreign_operand(op); operand >= 0) {
+  if (operand >= 0) {
     Answer refusal;
     refusal.reason_operand = operand;
     refusal.reason =
         std::string(op.name()) + ": in bfloat16 every operand must have the canonical layout";
     return refusal;
   }
+  const auto plan = make_bfloat16_plan(context_, op);
   for (Candidate& c : answer.candidates) {
-    if (const auto plan = make_bfloat16_plan(context_, op)) {
-      c.implementation = plan->info().implementation;
-    } else {
-      c.implementation = "bfloat16:widened:" + c.implementation;
-    }
+    c.implementation = plan ? plan->info().implementation : "bfloat16:widened:" + c.implementation;
   }
   return answer;
 }
