@@ -180,6 +180,7 @@ std::unique_ptr<Plan> make_bfloat16_flat(const NativeContext& context, const Ope
 }
 
 std::unique_ptr<Plan> make_bfloat16_plan(const NativeContext& context, const Operation& op) {
+  if (auto plan = make_bfloat16_attention(context, op)) return plan;
   return make_bfloat16_flat(context, op);
 }
 

@@ -22,8 +22,9 @@ void each_piece(int64_t begin, int64_t end, Body&& body) {
 // The plans of operations on arrays of elements; nullptr for another operation, and for broadcasts
 // other than those of the last dimensions of an operand.
 std::unique_ptr<Plan> make_bfloat16_flat(const NativeContext& context, const Operation& op);
-// The plans of operations on rows: normalisation, softmax, losses and sums of columns.
-std::unique_ptr<Plan> make_bfloat16_rows(const NativeContext& context, const Operation& op);
+// The plans of attention and its gradient; nullptr for another operation, without a matrix unit,
+// and for sequences that are too long.
+std::unique_ptr<Plan> make_bfloat16_attention(const NativeContext& context, const Operation& op);
 
 }  // namespace backends::cpu
 

@@ -1,7 +1,5 @@
-// Compares products of bfloat16 matrices by the matrix unit with sums in double, for sizes that fill
-// tiles and that do not, and for several numbers of threads.
-#include "backends/cpu/bfloat16/product.h"
-
+// Compares products of bfloat16 matrices by the matrix unit with sums in double, for sizes that
+// fill tiles and that do not, and for several numbers of threads.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/cpu/bfloat16/product.h"
 #include "rt/sdk/float16.h"
 
 namespace backends::cpu::bfloat16 {
@@ -24,7 +23,8 @@ struct Case {
   bool transpose_a, transpose_b;
   Bits a, b;
 
-  Case(const Sizes& s, bool ta, bool tb, uint32_t seed) : sizes(s), transpose_a(ta), transpose_b(tb) {
+  Case(const Sizes& s, bool ta, bool tb, uint32_t seed)
+      : sizes(s), transpose_a(ta), transpose_b(tb) {
     std::mt19937 generator(seed);
     std::normal_distribution<float> normal;
     a.resize(static_cast<size_t>(s.rows * s.depth));
@@ -65,7 +65,8 @@ Result run(const Case& p, int threads) {
   product.run(p.left(), p.right(), result.sums.data(), workspace.get(), [&](const Block& block) {
     for (int64_t i = 0; i < block.rows; ++i) {
       for (int64_t j = 0; j < block.columns; ++j) {
-        float& c = result.c[static_cast<size_t>((block.row + i) * p.sizes.columns + block.column + j)];
+        float& c =
+            result.c[static_cast<size_t>((block.row + i) * p.sizes.columns + block.column + j)];
         c = std::isnan(c) ? block.values[i * block.stride + j] : kNone;
       }
     }
@@ -81,7 +82,8 @@ void expect_right(const Case& p, const Result& result) {
       sum += Case::at(p.left(), i, k);
       bound += std::fabs(Case::at(p.left(), i, k));
     }
-    ASSERT_NEAR(result.sums[static_cast<size_t>(i)], sum, kTolerance * bound) << p.text() << ", row " << i;
+    ASSERT_NEAR(result.sums[static_cast<size_t>(i)], sum, kTolerance * bound)
+        << p.text() << ", row " << i;
     for (int64_t j = 0; j < p.sizes.columns; ++j) {
       sum = bound = 0;
       for (int64_t k = 0; k < p.sizes.depth; ++k) {
@@ -105,7 +107,8 @@ TEST(CpuBfloat16Product, IsThatOfSumsInDoubleForAnyNumberOfThreads) {
         const Case p(s, ta, tb, ++seed);
         const Result one = run(p, 1);
         expect_right(p, one);
-        for (const int threads : {2, 3}) EXPECT_EQ(run(p, threads), one) << p.text() << ", " << threads;
+        for (const int threads : {2, 3})
+          EXPECT_EQ(run(p, threads), one) << p.text() << ", " << threads;
       }
     }
   }
