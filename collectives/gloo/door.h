@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "device.h"
+#include "peer_memory.h"
 #include "socket.h"
 
 namespace collectives::gloo {
@@ -22,6 +23,7 @@ struct Invitation {
   uint32_t address_bytes = 0;
   sockaddr_storage address{};
   std::array<uint8_t, 16> secret{};
+  MemoryCard memory{};
 };
 
 // A port that is open from the constructor until the end of meet() or of this object.

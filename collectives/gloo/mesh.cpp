@@ -92,14 +92,25 @@ std::vector<Invitation> fetch_all(const rt_host& host, const Membership& members
   return all;
 }
 
-std::vector<Socket> meet(const rt_host& host, const Membership& membership, const Device& device,
-                         Deadline deadline) {
+struct Peers {
+  std::vector<Socket> sockets;  // by rank
+  std::vector<PeerMemory> memories;
+};
+
+Peers meet(const rt_host& host, const Membership& membership, const Device& device,
+           const Token& token, Deadline deadline) {
   Door door(device, membership.rank, membership.size);
-  publish(host, membership, door.invitation());
+  Invitation own = door.invitation();
+  own.memory = token.card();
+  publish(host, membership, own);
   std::vector<Invitation> invitations = fetch_all(host, membership, deadline);
-  invitations[static_cast<std::size_t>(membership.rank)] = door.invitation();
+  invitations[static_cast<std::size_t>(membership.rank)] = own;
   Door::Guests guests = door.meet(invitations, deadline);
-  if (guests.missing.empty()) return std::move(guests.sockets);
+  if (guests.missing.empty()) {
+    Peers peers{std::move(guests.sockets), {}};
+    for (const Invitation& peer : invitations) peers.memories.emplace_back(peer.memory);
+    return peers;
+  }
   std::string ranks;
   for (const int rank : guests.missing) append(ranks, rank_name(rank));
   if (Clock::now() < deadline) throw lost_error(membership, ranks, guests.why.c_str());
@@ -120,9 +131,11 @@ Mesh::Mesh(const rt_host& host, const Membership& membership, const Device& devi
     : ::gloo::Context(membership.rank, membership.size),
       place_(device),
       last_words_(static_cast<std::size_t>(membership.size)) {
-  std::vector<Socket> sockets(1);
-  if (size > 1) sockets = meet(host, membership, device, deadline);
-  wires_ = std::make_shared<Wires>(device.loop, rank, std::move(sockets));
+  Peers peers;
+  peers.sockets.resize(1);
+  if (size > 1) peers = meet(host, membership, device, token_, deadline);
+  wires_ = std::make_shared<Wires>(device.loop, rank, std::move(peers.sockets), peers.memories,
+                                   token_);
   transportContext_ = wires_;
   if (size > 1) greet(membership, deadline);
 }

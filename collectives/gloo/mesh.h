@@ -12,6 +12,7 @@
 
 #include "device.h"
 #include "door.h"
+#include "peer_memory.h"
 #include "rt/plugin.h"
 #include "wires.h"
 
@@ -55,6 +56,7 @@ class Mesh : public ::gloo::Context {
   void greet(const Membership& membership, Deadline deadline);
 
   const Device place_;
+  Token token_;  // outlives the wires, which revoke it
   std::shared_ptr<Wires> wires_;
   std::unique_ptr<char[]> scratch_;
   std::size_t scratch_bytes_ = 0;

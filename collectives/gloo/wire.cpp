@@ -20,14 +20,25 @@ std::exception_ptr lost(const std::string& why) {
   return std::make_exception_ptr(::gloo::IoException(why));
 }
 
+// From this size on a message is offered, if the peer can read this rank's memory.
+constexpr std::size_t kOfferedBytes = 64 << 10;
+
 [[noreturn]] void refuse(const char* what) { throw ::gloo::InvalidOperationException(what); }
 
 }  // namespace
 
-Wire::Wire(Loop& loop, Socket socket, int peer, const std::atomic<int64_t>& progress)
-    : loop_(loop), peer_(peer), progress_(progress), socket_(std::move(socket)) {
+Wire::Wire(Loop& loop, Socket socket, int peer, const std::atomic<int64_t>& progress,
+           const PeerMemory& memory, Token& own)
+    : loop_(loop),
+      peer_(peer),
+      progress_(progress),
+      memory_(memory),
+      own_(own),
+      socket_(std::move(socket)) {
   setLocalRank(0);
   loop_.add(socket_.get(), *this);
+  const std::lock_guard lock(mutex_);
+  if (memory_.is_readable()) say({Kind::kReads}, {});
 }
 
 Wire::~Wire() { close(); }
@@ -64,9 +75,15 @@ void Wire::send(TransferOwner& owner, uint64_t slot, const char* data, std::size
 }
 
 void Wire::start_send(uint64_t slot, const Transfer& transfer, std::size_t room) {
-  if (room == transfer.bytes) return say({Kind::kData, slot, room}, transfer);
-  disagree("expects", room, transfer.bytes);
-  transfer.owner->failed(failure_);
+  if (room != transfer.bytes) {
+    disagree("expects", room, transfer.bytes);
+    transfer.owner->failed(failure_);
+  } else if (peer_reads_ && room >= kOfferedBytes) {
+    slots_[slot].offered.push_back(transfer);
+    say({Kind::kOffer, slot, room, reinterpret_cast<uint64_t>(transfer.data)}, {});
+  } else {
+    say({Kind::kData, slot, room}, transfer);
+  }
 }
 
 void Wire::receive(TransferOwner& owner, uint64_t slot, char* data, std::size_t bytes) {
@@ -168,7 +185,13 @@ void Wire::on_header() {
       say({Kind::kAnswer, static_cast<uint64_t>(progress_.load()), 0}, {});
     return;
   }
+  if (header_.kind == Kind::kReads) {
+    header_bytes_ = 0;
+    peer_reads_ = true;
+    return;
+  }
   Slot& slot = slots_[header_.slot];
+  if (header_.kind == Kind::kTaken) return on_taken(slot);
   if (header_.kind == Kind::kRoom) {
     header_bytes_ = 0;
     if (slot.sends.empty()) return slot.room.push_back(header_.bytes);
@@ -176,13 +199,40 @@ void Wire::on_header() {
     slot.sends.pop_front();
     return start_send(header_.slot, transfer, header_.bytes);
   }
-  if (header_.kind != Kind::kData || slot.receives.empty())
+  on_message(slot);
+}
+
+// A message for which this rank has room: its data follow, or lie in the peer's memory.
+void Wire::on_message(Slot& slot) {
+  const bool offered = header_.kind == Kind::kOffer;
+  if ((!offered && header_.kind != Kind::kData) || slot.receives.empty())
     return disagree("sends", header_.bytes, 0);
   incoming_ = slot.receives.front();
   slot.receives.pop_front();
   data_bytes_ = 0;
   if (header_.bytes != incoming_.bytes) return disagree("sends", header_.bytes, incoming_.bytes);
+  if (offered) return copy_offered();
   if (header_.bytes == 0) finish_receive();
+}
+
+// If the memory cannot be read any more, the peer has ended or given up. Why, the connection tells
+// soon: by a farewell, or because it is closed.
+void Wire::copy_offered() {
+  if (incoming_.owner == nullptr ||
+      memory_.read(header_.address, incoming_.data, incoming_.bytes)) {
+    say({Kind::kTaken, header_.slot}, {});
+    return finish_receive();
+  }
+  stranded_.push_back(incoming_);
+  header_bytes_ = 0;
+  incoming_ = {};
+}
+
+void Wire::on_taken(Slot& slot) {
+  header_bytes_ = 0;
+  if (slot.offered.empty()) return disagree("has copied", 0, 0);
+  slot.offered.front().owner->sent(peer_);
+  slot.offered.pop_front();
 }
 
 void Wire::finish_receive() {
@@ -200,6 +250,7 @@ void Wire::disagree(const char* what, std::size_t theirs, std::size_t ours) {
   ::shutdown(socket_.get(), SHUT_RDWR);
 }
 
+// Offered memory may be used for something else as soon as its owners are told.
 // The socket stays open until the end of this object, so that its number is not used again.
 void Wire::fail(const std::exception_ptr& why) {
   failure_ = why;
@@ -207,12 +258,18 @@ void Wire::fail(const std::exception_ptr& why) {
   const auto tell = [&](const Transfer& t) {
     if (t.owner != nullptr) t.owner->failed(why);
   };
+  for (const auto& [number, slot] : slots_) {
+    if (!slot.offered.empty()) own_.revoke();
+  }
   for (const Outgoing& o : outgoing_) tell(o.transfer);
   for (const auto& [number, slot] : slots_) {
+    for (const Transfer& t : slot.offered) tell(t);
     for (const Transfer& t : slot.sends) tell(t);
     for (const Transfer& t : slot.receives) tell(t);
   }
   tell(incoming_);
+  for (const Transfer& t : stranded_) tell(t);
+  stranded_.clear();
   outgoing_.clear();
   slots_.clear();
   incoming_ = {};
@@ -239,6 +296,11 @@ void Wire::forget(const TransferOwner& owner) {
     }
   }
   if (its(incoming_)) incoming_.owner = nullptr;
+  std::erase_if(stranded_, its);
+  const bool offered = std::any_of(slots_.begin(), slots_.end(), [&](const auto& s) {
+    return std::any_of(s.second.offered.begin(), s.second.offered.end(), its);
+  });
+  if (offered) return fail(lost("this rank has given up a message that it had offered"));
   std::erase_if(outgoing_, [&](const Outgoing& o) { return its(o.transfer) && o.done == 0; });
   if (outgoing_.empty() || !its(outgoing_.front().transfer)) return;
   outgoing_.front().transfer.owner = nullptr;

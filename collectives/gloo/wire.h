@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "loop.h"
+#include "peer_memory.h"
 #include "socket.h"
 
 namespace collectives::gloo {
@@ -41,7 +42,8 @@ class TransferOwner {
 };
 
 // A receiver announces for which slot it has room, and the sender then sends its message for that
-// slot. No message therefore waits in memory of this plugin, and a slow message does not hold up
+// slot. If the receiver can read the sender's memory, the sender only says where a large message
+// lies, and the receiver copies it and says so. No message therefore waits in memory of this plugin, and a slow message does not hold up
 // others. Messages of one slot keep their order. A message whose size differs from what its
 // receiver expects breaks the connection.
 //
@@ -50,8 +52,10 @@ class TransferOwner {
 class Wire final : public ::gloo::transport::Pair, private Loop::Handler {
  public:
   // `socket` must be connected and non-blocking. `progress` is the number that this rank sends back
-  // when the peer calls ask().
-  Wire(Loop& loop, Socket socket, int peer, const std::atomic<int64_t>& progress);
+  // when the peer calls ask(). `memory` is that of the peer; `own`, the token of this rank, is
+  // revoked if the wire has offered memory that it can no longer answer for.
+  Wire(Loop& loop, Socket socket, int peer, const std::atomic<int64_t>& progress,
+       const PeerMemory& memory, Token& own);
   ~Wire() override;
 
   // Both throw the reason if the connection is lost: ::gloo::IoException or Disagreement. The
@@ -82,11 +86,22 @@ class Wire final : public ::gloo::transport::Pair, private Loop::Handler {
   void recv(::gloo::transport::UnboundBuffer*, uint64_t, size_t, size_t) override;
 
  private:
-  enum class Kind : uint64_t { kRoom = 1, kData = 2, kAsk = 3, kAnswer = 4 };
+  // kReads: the sender of this header can read the memory of its receiver. kOffer: the message of
+  // this slot lies at `address`. kTaken: the offer of this slot that is the oldest has been copied.
+  enum class Kind : uint64_t {
+    kRoom = 1,
+    kData = 2,
+    kAsk = 3,
+    kAnswer = 4,
+    kReads = 5,
+    kOffer = 6,
+    kTaken = 7
+  };
   struct Header {
     Kind kind = Kind::kRoom;
     uint64_t slot = 0;  // for kAnswer: the progress
     uint64_t bytes = 0;
+    uint64_t address = 0;
   };
   struct Transfer {
     TransferOwner* owner = nullptr;
@@ -99,7 +114,7 @@ class Wire final : public ::gloo::transport::Pair, private Loop::Handler {
     std::size_t done = 0;
   };
   struct Slot {
-    std::deque<Transfer> sends, receives;
+    std::deque<Transfer> sends, receives, offered;
     std::deque<std::size_t> room;  // sizes that the peer has announced and this rank has not sent
   };
 
@@ -112,6 +127,9 @@ class Wire final : public ::gloo::transport::Pair, private Loop::Handler {
   bool read_some();
   void take(const char* data, std::size_t bytes);
   void on_header();
+  void on_message(Slot& slot);
+  void copy_offered();
+  void on_taken(Slot& slot);
   void finish_receive();
   void disagree(const char* what, std::size_t theirs, std::size_t ours);
   void fail(const std::exception_ptr& why);
@@ -119,6 +137,8 @@ class Wire final : public ::gloo::transport::Pair, private Loop::Handler {
   Loop& loop_;
   const int peer_;
   const std::atomic<int64_t>& progress_;
+  const PeerMemory memory_;
+  Token& own_;
   std::mutex mutex_;  // guards the members below
   Socket socket_;
   std::exception_ptr failure_;
@@ -126,9 +146,11 @@ class Wire final : public ::gloo::transport::Pair, private Loop::Handler {
   std::unordered_map<uint64_t, Slot> slots_;
   std::deque<Outgoing> outgoing_;
   bool wants_output_ = false, broken_output_ = false;
+  bool peer_reads_ = false;  // the peer can read the memory of this rank
   // The message that is being received.
   Header header_;
   std::size_t header_bytes_ = 0, data_bytes_ = 0;  // bytes that have arrived
+  std::vector<Transfer> stranded_;  // received from memory that cannot be read any more
   Transfer incoming_;  // receives header_.bytes of data; if it has no owner, they are discarded
   std::array<char, 4096> input_;
 };

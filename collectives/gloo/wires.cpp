@@ -118,12 +118,14 @@ class Wires::Buffer final : public ::gloo::transport::UnboundBuffer, private Tra
   std::exception_ptr failure_;  // the failure of any transfer
 };
 
-Wires::Wires(std::shared_ptr<Loop> loop, int rank, std::vector<Socket> sockets)
+Wires::Wires(std::shared_ptr<Loop> loop, int rank, std::vector<Socket> sockets,
+             const std::vector<PeerMemory>& memories, Token& own)
     : Context(rank, static_cast<int>(sockets.size())), loop_(std::move(loop)) {
   for (int peer = 0; peer < size; ++peer) {
     const auto place = static_cast<std::size_t>(peer);
     if (peer != rank)
-      pairs_[place] = std::make_unique<Wire>(*loop_, std::move(sockets[place]), peer, progress_);
+      pairs_[place] = std::make_unique<Wire>(*loop_, std::move(sockets[place]), peer, progress_,
+                                             memories[place], own);
   }
 }
 

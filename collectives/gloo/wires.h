@@ -15,6 +15,7 @@
 
 #include "door.h"
 #include "loop.h"
+#include "peer_memory.h"
 #include "wire.h"
 
 namespace collectives::gloo {
@@ -30,8 +31,10 @@ struct Interrupted : std::exception {
 // each segment of a collective.
 class Wires final : public ::gloo::transport::Context {
  public:
-  // sockets[r] connects this rank with rank r; that of this rank itself is empty.
-  Wires(std::shared_ptr<Loop> loop, int rank, std::vector<Socket> sockets);
+  // sockets[r] connects this rank with rank r, and memories[r] is that rank's memory; those of this
+  // rank itself are not used. `own` is the token of this rank.
+  Wires(std::shared_ptr<Loop> loop, int rank, std::vector<Socket> sockets,
+        const std::vector<PeerMemory>& memories, Token& own);
   ~Wires() override { pairs_.clear(); }  // before the loop that they use
 
   std::unique_ptr<::gloo::transport::Pair>& createPair(int rank) override;  // throws: all exist
