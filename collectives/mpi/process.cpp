@@ -27,6 +27,8 @@ void initialise(const Start& start) {
     set_default("OMPI_MCA_btl_tcp_if_include", start.interface);
     set_default("UCX_NET_DEVICES", start.interface);
   }
+  // A thread that waits in a blocking call leaves its core to the step, which computes meanwhile.
+  set_default("OMPI_MCA_mpi_yield_when_idle", "1");
   // Without mpiexec, Open MPI would start a daemon for this process.
   if (!has_launcher()) set_default("OMPI_MCA_ess_singleton_isolated", "1");
   int provided = MPI_THREAD_SINGLE;
