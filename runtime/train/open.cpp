@@ -34,14 +34,16 @@ int workers(const config::Config& config) {
   constexpr int kMost = 8;
   if (config.dataset.workers > 0) return config.dataset.workers;
   if (config.dataset.format != "images") return 1;
-  // Ranks that share a machine have their share of its cores; a single rank has all of them.
-  const int threads = config.device.threads > 0
-                          ? config.device.threads
-                          : static_cast<int>(std::thread::hardware_concurrency());
-  return std::clamp(threads, 1, kMost);
+  return std::min(threads_of_rank(config), kMost);
 }
 
 }  // namespace
+
+int threads_of_rank(const config::Config& config) {
+  return std::max(1, config.device.threads > 0
+                         ? config.device.threads
+                         : static_cast<int>(std::thread::hardware_concurrency()));
+}
 
 data::DatasetOptions data_options(const config::Config& config, const char* search_path) {
   const config::Dataset& d = config.dataset;

@@ -23,6 +23,10 @@ data::DatasetOptions data_options(const config::Config& config, const char* sear
 data::DatasetPair open_data(const config::Config& config, const char* search_path,
                             const plugins::host::Registry* registry = nullptr);
 
+// The threads that a rank may use beside those of its device: device.threads, or one for each core.
+// At least 1.
+int threads_of_rank(const config::Config& config);
+
 // Returns a sentence if the training data cannot fill a global batch, with the sizes and a remedy;
 // "" if they can.
 std::string batch_advice(const config::Config& config, const data::Dataset& train);

@@ -8,7 +8,6 @@
 #include <set>
 
 #include "runtime/error.h"
-#include "runtime/exec/encode.h"
 #include "runtime/step/freeze.h"
 #include "runtime/train/loss_window.h"
 #include "runtime/train/metrics/validation_metrics.h"
@@ -83,10 +82,11 @@ struct Trainer::State {
 
 void Trainer::State::initialise() {
   StepProgram& p = programs.any_program();
+  const config::Config& config = programs.config();
+  const int threads = threads_of_rank(config);
   for (const model::Parameter& parameter : p.values.parameters) {
-    const std::vector<double> values = initial_values(
-        parameter, graph::element_count(parameter.view), programs.config().debug.seed);
-    parameters.write(p, parameter, exec::encode(values, programs.dtype()));
+    parameters.write(p, parameter,
+                     initial_bytes(parameter, config.debug.seed, programs.dtype(), threads));
   }
   programs.storage().parameters_changed();
 }

@@ -1,10 +1,14 @@
 #include "runtime/train/weights.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <numbers>
 #include <set>
+#include <thread>
+#include <utility>
 
 #include "rt/sdk/float16.h"
 #include "runtime/data/philox.h"
@@ -30,35 +34,81 @@ uint32_t name_hash(const std::string& name) {
   return h;
 }
 
-// Four 32-bit random numbers, for the numbers 4*block .. 4*block+3 of a parameter.
-data::PhiloxCounter words(const std::string& name, uint64_t seed, uint64_t block) {
-  return rt::sdk::philox4x32_10({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32),
-                                 name_hash(name), kInitialisation},
+// Four 32-bit random numbers, for the numbers 4*block .. 4*block+3 of the parameter with the name
+// of this hash.
+data::PhiloxCounter words(uint32_t name, uint64_t seed, uint64_t block) {
+  return rt::sdk::philox4x32_10(
+      {static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), name, kInitialisation},
                                 {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
 }
 
 // A number in (0, 1): the middle of one of 2^32 intervals.
 double unit(uint32_t word) { return (word + 0.5) * 0x1p-32; }
 
+// Four random numbers from the four words of a block.
+using Four = std::array<double, 4>;
+
 // Uniform in (-bound, bound).
-std::vector<double> uniform(const Parameter& p, int64_t count, uint64_t seed, double bound) {
-  std::vector<double> out(count);
-  for (int64_t i = 0; i < count; ++i)
-    out[i] = (2 * unit(words(p.name, seed, i / 4)[i % 4]) - 1) * bound;
+Four uniform(const data::PhiloxCounter& w, double bound) {
+  Four out;
+  for (size_t i = 0; i < out.size(); ++i) out[i] = (2 * unit(w[i]) - 1) * bound;
   return out;
 }
 
 // Box and Muller, "A note on the generation of random normal deviates", 1958.
-std::vector<double> normal(const Parameter& p, int64_t count, uint64_t seed, double deviation) {
-  std::vector<double> out(count);
-  for (int64_t i = 0; i < count; ++i) {
-    const data::PhiloxCounter w = words(p.name, seed, i / 4);
-    const int pair = static_cast<int>(i % 4) / 2 * 2;
+Four normal(const data::PhiloxCounter& w, double deviation) {
+  Four out;
+  for (size_t pair = 0; pair < out.size(); pair += 2) {
     const double radius = std::sqrt(-2 * std::log(unit(w[pair]))),
                  angle = 2 * std::numbers::pi * unit(w[pair + 1]);
-    out[i] = deviation * radius * (i % 2 == 0 ? std::cos(angle) : std::sin(angle));
+    out[pair] = deviation * radius * std::cos(angle);
+    out[pair + 1] = deviation * radius * std::sin(angle);
   }
   return out;
+}
+
+// Where the initial values of a parameter come from.
+struct Source {
+  enum class Kind { kConstant, kUniform, kNormal } kind;
+  double scale;  // the constant, the bound or the standard deviation
+};
+
+Source source_of(const Parameter& p) {
+  const std::string& kind = p.init.kind;
+  const double fan_in = static_cast<double>(p.fan_in), fan_out = static_cast<double>(p.fan_out);
+  if (kind == "constant") return {Source::Kind::kConstant, p.init.value};
+  if (kind == "uniform") return {Source::Kind::kUniform, p.init.value};
+  if (kind == "normal") return {Source::Kind::kNormal, p.init.value};
+  // Both weight and bias as in torch.nn.Linear and Conv2d: kaiming_uniform with a = sqrt(5), which
+  // is uniform within 1 / sqrt(fan_in).
+  if (kind == "default") return {Source::Kind::kUniform, 1 / std::sqrt(fan_in)};
+  // Glorot and Bengio, 2010; He et al., 2015 (gain of ReLU).
+  if (kind == "xavier_uniform") return {Source::Kind::kUniform, std::sqrt(6 / (fan_in + fan_out))};
+  if (kind == "xavier_normal") return {Source::Kind::kNormal, std::sqrt(2 / (fan_in + fan_out))};
+  if (kind == "kaiming_uniform") return {Source::Kind::kUniform, std::sqrt(6 / fan_in)};
+  if (kind == "kaiming_normal") return {Source::Kind::kNormal, std::sqrt(2 / fan_in)};
+  throw ConfigurationError("parameter '" + p.name + "': init '" + kind + "' is unknown");
+}
+
+// The values from index `first`, a multiple of 4, on.
+void fill(const Parameter& p, const Source& source, uint64_t seed, int64_t first,
+          std::vector<double>& out) {
+  if (source.kind == Source::Kind::kConstant) return out.assign(out.size(), source.scale);
+  const uint32_t name = name_hash(p.name);
+  for (size_t i = 0; i < out.size(); i += 4) {
+    const data::PhiloxCounter w = words(name, seed, (static_cast<uint64_t>(first) + i) / 4);
+    const Four four = source.kind == Source::Kind::kNormal ? normal(w, source.scale)
+                                                           : uniform(w, source.scale);
+    std::copy_n(four.begin(), std::min<size_t>(4, out.size() - i),
+                out.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+// Numbers that a thread makes at a time.
+constexpr int64_t kPiece = 1 << 14;
+
+bool is_in_file_order(const Parameter& p) {
+  return std::is_sorted(p.permutation.begin(), p.permutation.end());
 }
 
 // Calls f(file index, canonical index) for every element of a parameter.
@@ -152,24 +202,39 @@ void check_exception(const std::string& pattern, const data::TensorFile& file,
 }  // namespace
 
 std::vector<double> initial_values(const Parameter& p, int64_t count, uint64_t seed) {
-  const std::string& kind = p.init.kind;
-  const double fan_in = static_cast<double>(p.fan_in), fan_out = static_cast<double>(p.fan_out);
-  if (kind == "constant") return std::vector<double>(count, p.init.value);
-  if (kind == "uniform") return uniform(p, count, seed, p.init.value);
-  if (kind == "normal") return normal(p, count, seed, p.init.value);
-  // Both weight and bias as in torch.nn.Linear and Conv2d: kaiming_uniform with a = sqrt(5), which
-  // is uniform within 1 / sqrt(fan_in).
-  if (kind == "default") return uniform(p, count, seed, 1 / std::sqrt(fan_in));
-  // Glorot and Bengio, 2010; He et al., 2015 (gain of ReLU).
-  if (kind == "xavier_uniform") return uniform(p, count, seed, std::sqrt(6 / (fan_in + fan_out)));
-  if (kind == "xavier_normal") return normal(p, count, seed, std::sqrt(2 / (fan_in + fan_out)));
-  if (kind == "kaiming_uniform") return uniform(p, count, seed, std::sqrt(6 / fan_in));
-  if (kind == "kaiming_normal") return normal(p, count, seed, std::sqrt(2 / fan_in));
-  throw ConfigurationError("parameter '" + p.name + "': init '" + kind + "' is unknown");
+  std::vector<double> out(static_cast<size_t>(count));
+  fill(p, source_of(p), seed, 0, out);
+  return out;
 }
 
-std::vector<std::byte> to_file_order(const Parameter& p, const std::vector<std::byte>& canonical,
+std::vector<std::byte> initial_bytes(const Parameter& p, uint64_t seed, rt_dtype dtype,
+                                     int threads) {
+  const Source source = source_of(p);
+  const int64_t count = graph::element_count(p.view);
+  const auto element = static_cast<int64_t>(graph::dtype_bytes(dtype));
+  std::vector<std::byte> bytes(static_cast<size_t>(count * element));
+  std::atomic<int64_t> next = 0;
+  const auto work = [&] {
+    std::vector<double> numbers;
+    for (int64_t at = next++ * kPiece; at < count; at = next++ * kPiece) {
+      numbers.resize(static_cast<size_t>(std::min(kPiece, count - at)));
+      fill(p, source, seed, at, numbers);
+      const std::vector<std::byte> piece = exec::encode(numbers, dtype);
+      std::memcpy(bytes.data() + at * element, piece.data(), piece.size());
+    }
+  };
+  const int64_t useful = (count + kPiece - 1) / kPiece;
+  {
+    std::vector<std::jthread> others;
+    for (int64_t i = 1; i < std::min<int64_t>(threads, useful); ++i) others.emplace_back(work);
+    work();
+  }
+  return bytes;
+}
+
+std::vector<std::byte> to_file_order(const Parameter& p, std::vector<std::byte> canonical,
                                      uint64_t element) {
+  if (is_in_file_order(p)) return canonical;
   std::vector<std::byte> file(canonical.size());
   for_each_element(p, [&](int64_t f, int64_t c) {
     std::memcpy(&file[f * element], &canonical[c * element], element);
@@ -177,8 +242,9 @@ std::vector<std::byte> to_file_order(const Parameter& p, const std::vector<std::
   return file;
 }
 
-std::vector<std::byte> from_file_order(const Parameter& p, const std::vector<std::byte>& file,
+std::vector<std::byte> from_file_order(const Parameter& p, std::vector<std::byte> file,
                                        uint64_t element) {
+  if (is_in_file_order(p)) return file;
   std::vector<std::byte> canonical(file.size());
   for_each_element(p, [&](int64_t f, int64_t c) {
     std::memcpy(&canonical[c * element], &file[f * element], element);

@@ -17,12 +17,15 @@ inline constexpr const char* kCharacters = "characters";
 // The `count` initial values of a parameter in file order (PyTorch's layout). They are drawn with
 // Philox from the seed and the parameter's name only, so they depend on no backend, thread or rank.
 std::vector<double> initial_values(const model::Parameter& parameter, int64_t count, uint64_t seed);
+// All initial values of a parameter as bytes of `dtype`, made by so many threads.
+std::vector<std::byte> initial_bytes(const model::Parameter& parameter, uint64_t seed,
+                                     rt_dtype dtype, int threads);
 
 // Converts canonical order to file order and back; `element` is the size of one number in bytes.
 std::vector<std::byte> to_file_order(const model::Parameter& parameter,
-                                     const std::vector<std::byte>& canonical, uint64_t element);
+                                     std::vector<std::byte> canonical, uint64_t element);
 std::vector<std::byte> from_file_order(const model::Parameter& parameter,
-                                       const std::vector<std::byte>& file, uint64_t element);
+                                       std::vector<std::byte> file, uint64_t element);
 
 // Checks that the file has exactly these parameters, with these shapes, in a floating type; names
 // that match `except` may be missing or different on either side. Throws DataError that lists

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "runtime/train/weights.h"
 
@@ -15,11 +16,11 @@ bool WholeParameters::holds_parts(int zero_stage) const {
 }
 
 void WholeParameters::write(StepProgram& p, const model::Parameter& parameter,
-                            const std::vector<std::byte>& values) {
+                            std::vector<std::byte> values) {
   void* address = p.program->address(parameter.value);
   if (address == nullptr) return;
   std::vector<std::byte> bytes =
-      from_file_order(parameter, values, graph::dtype_bytes(programs_.dtype()));
+      from_file_order(parameter, std::move(values), graph::dtype_bytes(programs_.dtype()));
   if (const parallel::ShardedParameter* part = sharded(p, parameter))
     bytes = parallel::cut(bytes, part->dims, part->split);
   const parallel::FlatLayout* const layout = layout_of_parts(p, parameter);
@@ -86,7 +87,7 @@ std::vector<std::byte> WholeParameters::joined(const StepProgram& p,
                                                const model::Parameter& parameter,
                                                std::vector<std::byte> bytes) {
   const uint64_t element = graph::dtype_bytes(programs_.dtype());
-  if (!programs_.strategy().model_parallel()) return to_file_order(parameter, bytes, element);
+  if (!programs_.strategy().model_parallel()) return to_file_order(parameter, std::move(bytes), element);
   // The bytes of each rank, 0 if it has none; then its data, padded to the largest.
   std::vector<double> sizes(programs_.collectives()->world_size());
   sizes[programs_.collectives()->rank()] = static_cast<double>(bytes.size());

@@ -19,6 +19,10 @@ import measure
 STEPS = {"lenet": 100, "mlp": 100, "resnet18": 8, "gpt": 8}
 WARM_UP = {"lenet": 5, "mlp": 5, "resnet18": 2, "gpt": 2}
 CONVOLUTIONS = ("lenet", "resnet18")
+# For the time to the first step: the file of the configuration, what is different in it, and the batch.
+FIRST_STEP = {"lenet": ("configs/fashion_mnist_lenet.toml", [], None),
+              "resnet50": ("configs/bench_resnet18.toml", ["model.preset=resnet50", "dataset.classes=1000"], 8),
+              "gpt2": ("tools/gpu/gpt2.toml", [], 1)}
 BF16 = ["--set", "training.mixed_precision=bf16"]
 
 
@@ -95,20 +99,23 @@ def print_speed(series, rates):
         print(f"{model:<10} {'runtime / ' + best_of_pytorch(by_name):<35} {ratio(by_name):10.2f}x")
 
 
-def first_step_commands(arguments, folder):
-    train = [program(arguments, "runtime"), "train", "configs/fashion_mnist_lenet.toml",
-             "--max-steps", "1", "--set", "validation.every_epochs=0", "--set", f"device.threads={arguments.threads}",
-             "--set", f"job.dump_folder={folder}/run"]
-    pytorch = pytorch_command(arguments, "pytorch_step.py", "lenet", "--steps", "1", "--warm-up", "0",
-                              "--fashion-mnist", arguments.fashion_mnist)
+def first_step_commands(arguments, model, folder):
+    file, different, batch = FIRST_STEP[model]
+    settings = [*different, "validation.every_epochs=0", f"device.threads={arguments.threads}",
+                f"job.dump_folder={folder}/run", *([f"training.global_batch_size={batch}"] if batch else [])]
+    train = [program(arguments, "runtime"), "train", file, "--max-steps", "1"]
+    for setting in settings:
+        train += ["--set", setting]
+    pytorch = pytorch_command(arguments, "pytorch_step.py", model, "--steps", "1", "--warm-up", "0",
+                              *(["--batch", str(batch)] if batch else ["--fashion-mnist", arguments.fashion_mnist]))
     return {"runtime, tuning cache warm": train, "runtime, tune=off": train + ["--set", "device.tune=off"],
             "PyTorch eager": pytorch, "PyTorch compile": pytorch + ["--compile"]}
 
 
-def compare_first_step(arguments):
+def compare_first_step(arguments, model):
     figures = {}
     with tempfile.TemporaryDirectory() as folder:
-        commands = first_step_commands(arguments, folder)
+        commands = first_step_commands(arguments, model, folder)
         for name in ("runtime, tuning cache warm", "PyTorch compile"):
             measure.run(commands[name])
         for _ in range(arguments.rounds):
@@ -130,6 +137,7 @@ def main():
     parser.add_argument("--bf16", action="store_true", help="mixed precision on both sides")
     parser.add_argument("--fashion-mnist", default="/usr/share/datasets/fashion-mnist", metavar="FOLDER")
     parser.add_argument("--only", choices=("speed", "first-step"))
+    parser.add_argument("--first-step-models", nargs="+", choices=FIRST_STEP, default=list(FIRST_STEP))
     arguments = parser.parse_args()
 
     probe = subprocess.run([arguments.python, "-c", "import torch; print(torch.__version__)"], capture_output=True,
@@ -145,10 +153,11 @@ def main():
         figures["speed"] = {m: {"ratio": ratio(c), "best": best_of_pytorch(c), **{n: s.to_json() for n, s in c.items()}}
                             for m, c in series.items()}
     if arguments.only != "speed":
-        figures["first_step"] = compare_first_step(arguments)
-        for name, f in figures["first_step"].items():
-            print(f"{name:<28} first step after {f['seconds_to_first_step']:.2f} s, peak "
-                  f"{f['peak_resident_mib']:.0f} MiB")
+        figures["first_step"] = {m: compare_first_step(arguments, m) for m in arguments.first_step_models}
+        for model, by_name in figures["first_step"].items():
+            for name, f in by_name.items():
+                print(f"{model:<10} {name:<28} first step after {f['seconds_to_first_step']:.2f} s, peak "
+                      f"{f['peak_resident_mib']:.0f} MiB")
     measure.write_json(arguments.json, figures)
 
 

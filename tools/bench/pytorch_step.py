@@ -37,6 +37,25 @@ class Block(nn.Module):
         return functional.relu(y, inplace=True)
 
 
+class Bottleneck(nn.Module):
+    """Residual block of three convolutions, with its stride in the second one."""
+
+    def __init__(self, inputs, width, stride):
+        super().__init__()
+        outputs = 4 * width
+        self.convs = nn.Sequential(
+            nn.Conv2d(inputs, width, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(True),
+            nn.Conv2d(width, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(True),
+            nn.Conv2d(width, outputs, 1, bias=False), nn.BatchNorm2d(outputs))
+        self.downsample = nn.Identity()
+        if stride != 1 or inputs != outputs:
+            self.downsample = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False),
+                                            nn.BatchNorm2d(outputs))
+
+    def forward(self, x):
+        return functional.relu(self.convs(x) + self.downsample(x), inplace=True)
+
+
 def sgd(momentum):
     return lambda parameters: torch.optim.SGD(parameters, lr=0.01, momentum=momentum, fused=True)
 
@@ -66,6 +85,16 @@ def resnet18():
         layers += [Block(inputs, outputs, stride), Block(outputs, outputs, 1)]
         inputs = outputs
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
+
+
+def resnet50():
+    layers = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(True), nn.MaxPool2d(3, 2, 1)]
+    inputs = 64
+    for blocks, width, stride in ((3, 64, 1), (4, 128, 2), (6, 256, 2), (3, 512, 2)):
+        for block in range(blocks):
+            layers.append(Bottleneck(inputs, width, stride if block == 0 else 1))
+            inputs = 4 * width
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000))
 
 
 class TransformerBlock(nn.Module):
@@ -111,9 +140,10 @@ def gpt2():
 MODELS = {"lenet": (lenet, (1, 28, 28), 256, sgd(0.0)),
           "mlp": (mlp, (1, 28, 28), 256, sgd(0.0)),
           "resnet18": (resnet18, (3, 32, 32), 64, sgd(0.9)),
+          "resnet50": (resnet50, (3, 224, 224), 8, sgd(0.9)),
           "gpt": (Gpt, (256,), 8, adamw),
           "gpt2": (gpt2, (1024,), 8, adamw)}
-CLASSES = {"gpt": 65, "gpt2": 50257}
+CLASSES = {"resnet50": 1000, "gpt": 65, "gpt2": 50257}
 
 
 def fashion_mnist(folder, batch):
@@ -151,7 +181,7 @@ def main():
     batch, classes = arguments.batch or batch, CLASSES.get(arguments.model, 10)
     if arguments.fashion_mnist:
         images, labels = fashion_mnist(arguments.fashion_mnist, batch)
-    elif arguments.model in CLASSES:
+    elif len(shape) == 1:  # tokens
         images, labels = torch.randint(0, classes, (batch, *shape)), torch.randint(0, classes, (batch * shape[0],))
     else:
         images, labels = torch.randn(batch, *shape), torch.randint(0, classes, (batch,))
