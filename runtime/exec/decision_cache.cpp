@@ -15,7 +15,7 @@ namespace runtime::exec {
 
 namespace {
 
-constexpr const char* kMagic = "runtime-layouts 2";
+constexpr const char* kMagic = "runtime-layouts 3";
 constexpr const char* kEnd = "end";  // a file without this line was cut off
 
 // FNV-1a, 64 bit (http://www.isthe.com/chongo/tech/comp/fnv/)

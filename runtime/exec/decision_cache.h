@@ -28,7 +28,7 @@ class DecisionBook {
   std::map<std::string, std::string> texts_;
 };
 
-// File format: text. Line 1 is "runtime-layouts 2", line 2 a hash of the key (another one than in
+// File format: text. Line 1 is "runtime-layouts 3", line 2 a hash of the key (another one than in
 // the file's name), then one line for each node: algorithm, ns, implementation, number of inputs
 // and outputs, and layout and bytes of each; the last line is "end". The file is written under a
 // temporary name and renamed.

@@ -20,8 +20,11 @@ using graph::Graph;
 using graph::Node;
 using plugins::host::Operation;
 
-// Enough to hide the clock's resolution and one disturbance, few enough for the time budget.
-constexpr int kMeasuredLaunches = 3;
+// Enough to hide the clock's resolution and one disturbance, few enough for the time budget. Short
+// launches are repeated for kMeasuredNs in all, because one of a few microseconds differs by a
+// multiple from the next.
+constexpr int kMeasuredLaunches = 3, kMostLaunches = 100;
+constexpr double kMeasuredNs = 1e6;
 // A candidate that takes this many times as long as the best one so far is not launched again, so
 // that a slow one for a large product does not use up the budget of all nodes. Its first launch may
 // include the loading of its code, for which kLoadingNs are allowed in addition.
@@ -97,8 +100,9 @@ DecisionCache cache_for(const TargetOptions& options, const plugins::host::Devic
           *options.decisions};
 }
 
-// Nanoseconds of `launch`, which is called kMeasuredLaunches times after a first call, or fewer
-// times if it is hopeless beside `best`. The first call counts only if it is the last one.
+// Nanoseconds of `launch`, which is called kMeasuredLaunches to kMostLaunches times after a first
+// call, or fewer times if it is hopeless beside `best`. The first call counts only if it is the last
+// one.
 double time_launches(const std::function<void()>& launch, double best) {
   const auto time = [&] {
     const auto begin = std::chrono::steady_clock::now();
@@ -108,9 +112,15 @@ double time_launches(const std::function<void()>& launch, double best) {
   };
   const double first = time();
   if (first > kHopeless * best + kLoadingNs) return first;
-  double shortest = time();
-  for (int i = 1; i < kMeasuredLaunches && shortest <= kHopeless * best; ++i)
-    shortest = std::min(shortest, time());
+  double shortest = time(), spent = shortest;
+  const auto enough = [&](int launches) {
+    return launches >= kMostLaunches || (launches >= kMeasuredLaunches && spent >= kMeasuredNs);
+  };
+  for (int i = 1; !enough(i) && shortest <= kHopeless * best; ++i) {
+    const double ns = time();
+    spent += ns;
+    shortest = std::min(shortest, ns);
+  }
   return shortest;
 }
 

@@ -64,13 +64,28 @@ double reorder_ns(Target& target, const Value& value, uint64_t from, uint64_t to
                               target.copy_ns(value, RT_LAYOUT_CANONICAL, to));
 }
 
+// Whether the values of parameters outlive many runs of the graph, as in inference: a packed copy of
+// one is then made once (Phase::kPack) and read in every run.
+bool keeps_parameters(const Graph& graph) {
+  return std::none_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& n) {
+    return n.phase == Phase::kBackward || n.phase == Phase::kUpdate;
+  });
+}
+
+// Whether `v` is a parameter, a view of one, or a packed copy.
+bool is_parameter(const Graph& graph, ValueId v) {
+  const ValueKind kind = graph.value(graph.storage(v)).kind;
+  return kind == ValueKind::kParameter || kind == ValueKind::kPacked;
+}
+
 class LayoutChoice {
  public:
   LayoutChoice(const Graph& graph, Target& target)
       : graph_(graph),
         target_(target),
         candidates_(graph.nodes.size()),
-        partner_(graph.nodes.size(), graph.nodes.size()) {
+        partner_(graph.nodes.size(), graph.nodes.size()),
+        keeps_parameters_(keeps_parameters(graph)) {
     find_uses();
     find_partners();
     collect_candidates();
@@ -277,6 +292,7 @@ class LayoutChoice {
 
   // The time of all copies of this value that the present choices need.
   double copy_cost(ValueId v) const {
+    if (keeps_parameters_ && is_parameter(graph_, v)) return 0;  // packed once for many steps
     const uint64_t at = home(v);
     double cost = 0;
     if (written_by_[v].node != node_count()) {
@@ -347,7 +363,8 @@ class LayoutChoice {
           ValueId v = graph_.nodes[i].inputs[o];
           if (sees_rows_of_owner(graph_, v, wanted)) v = owner_of_rows(graph_, v);
           const uint64_t at = home(v);
-          if (at != wanted) cost += reorder_ns(target_, graph_.value(v), at, wanted);
+          const bool free = keeps_parameters_ && is_parameter(graph_, v);
+          if (at != wanted && !free) cost += reorder_ns(target_, graph_.value(v), at, wanted);
         }
         if (cost < best_cost) {
           best_cost = cost;
@@ -396,6 +413,7 @@ class LayoutChoice {
   std::vector<std::vector<Use>> row_uses_;  // by value: uses of views whose owner it is
   std::vector<Use> written_by_;
   std::vector<char> viewed_;
+  bool keeps_parameters_;
 };
 
 // Whether the device still offers every candidate of a decision. The queries also tell the device

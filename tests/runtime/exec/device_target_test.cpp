@@ -47,12 +47,12 @@ uint64_t packed_weights(plugins::host::Device& device) {
 }
 
 // y = sigmoid(a + b), shaped like weights. sigmoid(0) is not 0, so it would change the padding.
-Graph sigmoid_of_sum() {
+Graph sigmoid_of_sum(int64_t rows = 16) {
   Graph graph;
   Build build(graph);
   build.layer = "sum";
   const auto input = [&](const char* name) {
-    return test::add_value(graph, name, ValueKind::kInput, {16, 3, 3, 16}, RT_FLOAT32);
+    return test::add_value(graph, name, ValueKind::kInput, {rows, 3, 3, 16}, RT_FLOAT32);
   };
   const ValueId sum = build.add(input("a"), input("b"));
   graph.value(build.activation(sum, RT_ACTIVATION_SIGMOID)).kind = ValueKind::kOutput;
@@ -160,14 +160,15 @@ TEST_F(DeviceTargetTest, WithoutMemoryForMeasuringEstimatesStay) {
 }
 
 // Measures two candidates of an addition, the second of which begins with launch number 5: one
-// launch that does not count and three that do. Launch number `fails` fails.
+// launch that does not count and three that do. The addition takes so long that there are no more
+// than these. Launch number `fails` fails.
 std::vector<graph::Candidate> measured(const std::string& slow_ms, const std::string& fails) {
   const auto device =
       test::open_device("simulated", {{"slow_launch", "5"},
                                       {"slow_ms", slow_ms},
                                       {"fail_after", std::to_string(std::stoi(fails) - 1)}});
   DeviceTarget target(device, {.tune = Tune::kFull});
-  const Graph graph = sigmoid_of_sum();
+  const Graph graph = sigmoid_of_sum(50000);
   std::vector<graph::Candidate> list = target.candidates(graph, graph.nodes[0], {0, 0}, {0});
   list.push_back(list.at(0));
   list[1].algorithm = 0;  // the device's choice, which is the same one, counts as another candidate

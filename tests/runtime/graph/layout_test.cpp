@@ -148,6 +148,27 @@ TEST_F(LayoutTest, ParametersArePackedInFront) {
   EXPECT_EQ(node(RT_OP_CONV2D).inputs[1], pack.outputs[0]);
 }
 
+// Where no step changes the weights, packing them is done once and costs nothing.
+TEST_F(LayoutTest, PackingCountsOnlyWhereAStepChangesTheParameters) {
+  const auto algorithm = [&](bool updates) {
+    graph_ = Graph();
+    offer_blocked(kPlain - 5);  // it saves 5, and packing costs 10
+    target_.ways[RT_OP_CONV2D][0].inputs[0] = 0;
+    target_.ways[RT_OP_CONV2D][0].outputs[0] = 0;
+    const ValueId y = convolution(image(), "w1");
+    graph_.value(y).kind = ValueKind::kOutput;
+    if (updates) {
+      build_.phase = Phase::kUpdate;
+      build_.node_into(RT_OP_COPY, {image()}, {value("w2", {2, 6, 6, 4}, ValueKind::kParameter)});
+      build_.phase = Phase::kForward;
+    }
+    apply();
+    return node(RT_OP_CONV2D).algorithm;
+  };
+  EXPECT_EQ(algorithm(false), 2u);
+  EXPECT_EQ(algorithm(true), 1u);
+}
+
 TEST_F(LayoutTest, PartsOfTheFlatParameterArePackedToo) {
   offer_blocked();
   const ValueId flat = value("parameters", {1000}, ValueKind::kParameter);
