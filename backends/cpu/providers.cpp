@@ -5,6 +5,7 @@
 #include "backends/cpu/bfloat16/provider.h"
 #include "backends/cpu/native_provider.h"
 #include "backends/cpu/onednn_provider.h"
+#include "backends/cpu/products/packed_provider.h"
 #include "backends/cpu/products/provider.h"
 
 namespace backends::cpu {
@@ -16,6 +17,7 @@ void add_providers(Engine& engine) {
   engine.add(std::make_unique<Bfloat16ProductProvider>(engine));
   engine.add(std::make_unique<Bfloat16Provider>(engine, engine.layouts()));
   engine.add(std::make_unique<ProductProvider>(engine));
+  engine.add(std::make_unique<PackedProvider>(engine));
 }
 
 }  // namespace backends::cpu

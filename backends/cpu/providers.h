@@ -7,7 +7,7 @@
 namespace backends::cpu {
 
 // Adds every provider to a new engine, in the order in which the engine asks them: oneDNN, our own
-// kernels, the batch-blocked kernels, our matrix products.
+// kernels, the batch-blocked kernels, our matrix products, those with packed weights.
 void add_providers(Engine& engine);
 
 }  // namespace backends::cpu

@@ -4,6 +4,7 @@
 #include <unistd.h>
 #endif
 
+#include "backends/cpu/products/image_product.h"
 #include "backends/cpu/products/product.h"
 
 namespace backends::cpu::products {
@@ -11,6 +12,7 @@ namespace backends::cpu::products {
 extern const KernelTable kGenericKernels;
 #if defined(__x86_64__)
 extern const KernelTable kAvx512Kernels, kAvx2Kernels, kAmxKernels;
+extern const SplitKernels kAmxSplitKernels;
 #endif
 
 const KernelTable& kernels_for([[maybe_unused]] Isa isa) {
@@ -41,6 +43,13 @@ const KernelTable* split_kernels() {
       syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0) {
     return &kAmxKernels;
   }
+#endif
+  return nullptr;
+}
+
+const SplitKernels* split_image_kernels() {
+#if defined(__linux__) && defined(__x86_64__)
+  if (split_kernels() != nullptr) return &kAmxSplitKernels;
 #endif
   return nullptr;
 }

@@ -48,6 +48,39 @@ struct KernelTable {
   void (*multiply)(const Tile& tile);
 };
 
+// A tile of products of split numbers. Row r of the left operand begins at left[r / 16] +
+// r % 16 * row_bytes; for each of its taps it goes on at that tap's offset, and there with `steps`
+// steps of depth, each of which has three parts.
+struct SplitTile {
+  const char* left[2];
+  const int64_t* taps;  // offsets in bytes
+  int64_t tap_count, steps;
+  int64_t row_bytes, step_bytes, part_bytes;
+  const void* right;  // packed
+  float* c;           // the result, see Tile
+  int64_t c_row, rows, columns;
+  bool add;
+  // Memory that is read next, of which 24 times `lines` (0, 1, 2 or 4) lines of 64 bytes are asked
+  // for in each step.
+  const char* ahead;
+  int lines;
+};
+
+// What the matrix unit needs for products whose right operand was packed long before, and whose
+// left operand are patches of an image. A split pixel has its channels in steps of 32, each with
+// three parts one after the other.
+struct SplitKernels {
+  const KernelTable* table;
+  int64_t step, step_bytes;  // channels and bytes of one step of a split pixel
+  // Splits the channels of one pixel. The answer is false if a number cannot be split.
+  bool (*split)(const float* pixel, int64_t channels, void* to);
+  // Packs a left tile of `rows` rows with `steps` steps of depth from pieces of split pixels.
+  void (*gather)(const char* const* pieces, int64_t rows, int64_t steps, void* packed);
+  // Puts the numbers of a packed right tile together again: to [steps * 32][columns].
+  void (*join)(const void* packed_right, int64_t steps, float* to);
+  void (*multiply)(const SplitTile& tile);
+};
+
 }  // namespace backends::cpu::products
 
 #endif  // BACKENDS_CPU_PRODUCTS_KERNELS_H_

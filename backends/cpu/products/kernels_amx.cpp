@@ -100,21 +100,9 @@ bool pack_right(const Matrix& b, int64_t depth, int64_t columns, void* packed) {
   return range.good();
 }
 
-void multiply(const Tile& tile) {
-  clear();
-  int64_t row = 0;
-  const auto* left = static_cast<const char*>(tile.left);
-  const auto* right = static_cast<const char*>(tile.right);
-  for (int64_t k = 0; k < tile.depth; k += kDepth, left += kStepBytes, right += kStepBytes) {
-    multiply_step(left, left + kTileBytes, 2 * kTileBytes, right, right + kTileBytes,
-                  2 * kTileBytes);
-    // Lines of c arrive in the second-level cache while the products are made.
-    for (const int64_t end = row + kDepth * kRows / tile.depth + 1; row < end && row < tile.rows;
-         ++row) {
-      _mm_prefetch(tile.c + row * tile.c_row, _MM_HINT_T1);
-      _mm_prefetch(tile.c + row * tile.c_row + kSide, _MM_HINT_T1);
-    }
-  }
+// Writes the accumulators to the result, or adds them to it.
+template <typename AnyTile>
+void finish(const AnyTile& tile) {
   alignas(64) float sum[kRows][kColumns];
   _tile_stored(0, &sum[0][0], kColumns * 4);
   _tile_stored(1, &sum[0][kSide], kColumns * 4);
@@ -133,10 +121,164 @@ void multiply(const Tile& tile) {
   }
 }
 
+void multiply(const Tile& tile) {
+  clear();
+  int64_t row = 0;
+  const auto* left = static_cast<const char*>(tile.left);
+  const auto* right = static_cast<const char*>(tile.right);
+  for (int64_t k = 0; k < tile.depth; k += kDepth, left += kStepBytes, right += kStepBytes) {
+    multiply_step(left, left + kTileBytes, 2 * kTileBytes, right, right + kTileBytes,
+                  2 * kTileBytes);
+    // Lines of c arrive in the second-level cache while the products are made.
+    for (const int64_t end = row + kDepth * kRows / tile.depth + 1; row < end && row < tile.rows;
+         ++row) {
+      _mm_prefetch(tile.c + row * tile.c_row, _MM_HINT_T1);
+      _mm_prefetch(tile.c + row * tile.c_row + kSide, _MM_HINT_T1);
+    }
+  }
+  finish(tile);
+}
+
+// Asks for lines of memory that are read soon, a few after each product of tiles: a burst of
+// requests would hold up the loads of tiles.
+template <int kLines>
+struct Ahead {
+  const char* line;
+  MATRIX_INLINE void ask() {
+    MATRIX_UNROLL for (int i = 0; i < kLines; ++i, line += 64) _mm_prefetch(line, _MM_HINT_T1);
+  }
+};
+
+// The left operand of one step of depth: where its two hardware tiles begin, and the distances
+// between rows and between parts.
+struct LeftStep {
+  const char *first, *second;
+  int64_t row_bytes, part_bytes;
+};
+
+template <int kTiles>
+MATRIX_INLINE void load_left(const LeftStep& left, int part) {
+  _tile_loadd(4, left.first + part * left.part_bytes, left.row_bytes);
+  if constexpr (kTiles == 2) _tile_loadd(5, left.second + part * left.part_bytes, left.row_bytes);
+}
+
+template <int kTiles, int kLines>
+MATRIX_INLINE void multiply_add(Ahead<kLines>& ahead) {
+  ahead.ask();
+  _tile_dpbf16ps(0, 4, 6);
+  ahead.ask();
+  _tile_dpbf16ps(1, 4, 7);
+  ahead.ask();
+  if constexpr (kTiles == 2) _tile_dpbf16ps(2, 5, 6);
+  ahead.ask();
+  if constexpr (kTiles == 2) _tile_dpbf16ps(3, 5, 7);
+}
+
+// Multiplies one step of depth like the multiply_step of matrix_unit.inc; kTiles hardware tiles of
+// the left operand are in use.
+template <int kTiles, int kLines>
+MATRIX_INLINE void multiply_step(const LeftStep& left, const char* right, Ahead<kLines>& ahead) {
+  load_left<kTiles>(left, 2);
+  load_right(right, right + kTileBytes);
+  multiply_add<kTiles>(ahead);
+  load_left<kTiles>(left, 1);
+  multiply_add<kTiles>(ahead);
+  load_right(right + 2 * kTileBytes, right + 3 * kTileBytes);
+  multiply_add<kTiles>(ahead);
+  load_left<kTiles>(left, 0);
+  multiply_add<kTiles>(ahead);
+  load_right(right + 4 * kTileBytes, right + 5 * kTileBytes);
+  multiply_add<kTiles>(ahead);
+  load_right(right, right + kTileBytes);
+  multiply_add<kTiles>(ahead);
+}
+
+constexpr int kPieceBytes = kParts * 64;  // of a split pixel: [part][32]
+
+bool split_pixel(const float* pixel, int64_t channels, void* to) {
+  Range range;
+  auto* out = static_cast<char*>(to);
+  for (int64_t c = 0; c < channels; c += kDepth, out += kPieceBytes) {
+    const int64_t here = channels - c;
+    const __mmask32 mask = here >= kDepth ? ~0u : (1u << here) - 1;
+    const V first = (V)_mm512_maskz_loadu_ps((__mmask16)mask, pixel + c),
+            second = (V)_mm512_maskz_loadu_ps((__mmask16)(mask >> kSide), pixel + c + kSide);
+    range.add(first);
+    range.add(second);
+    const Split x = split(first * kScale), y = split(second * kScale);
+    PRODUCTS_UNROLL for (int p = 0; p < kParts; ++p) {
+      put(out + p * 64, one_after_other(x.part[p], y.part[p]));
+    }
+  }
+  return range.good();
+}
+
+void gather(const char* const* pieces, int64_t rows, int64_t steps, void* packed) {
+  auto* to = static_cast<char*>(packed);
+  for (int64_t s = 0; s < steps; ++s, to += kStepBytes) {
+    for (int64_t r = 0; r < rows; ++r) {
+      const char* from = pieces[r] + s * kPieceBytes;
+      char* out = to + r / kSide * kTileBytes + r % kSide * 64;
+      PRODUCTS_UNROLL for (int p = 0; p < kParts; ++p) {
+        put(out + 2 * p * kTileBytes, (I)_mm512_load_si512(from + p * 64));
+      }
+    }
+  }
+}
+
+void join(const void* packed_right, int64_t steps, float* to) {
+  const auto* from = static_cast<const char*>(packed_right);
+  for (int64_t s = 0; s < steps; ++s, from += kStepBytes, to += kDepth * kColumns) {
+    for (int tile = 0; tile < 2; ++tile) {
+      for (int i = 0; i < kSide; ++i) {
+        V even{}, odd{};
+        PRODUCTS_UNROLL for (int p = 0; p < kParts; ++p) {
+          const I pair = (I)_mm512_load_si512(from + (2 * p + tile) * kTileBytes + i * 64);
+          even += (V)((U)pair << 16);
+          odd += (V)(pair & (int32_t)0xFFFF0000);
+        }
+        store(to + 2 * i * kColumns + tile * kSide, even * (1 / kScale));
+        store(to + (2 * i + 1) * kColumns + tile * kSide, odd * (1 / kScale));
+      }
+    }
+  }
+}
+
+template <int kTiles, int kLines>
+void multiply_taps(const SplitTile& tile) {
+  clear();
+  const auto* right = static_cast<const char*>(tile.right);
+  Ahead<kLines> ahead{tile.ahead};
+  for (int64_t t = 0; t < tile.tap_count; ++t) {
+    LeftStep left{tile.left[0] + tile.taps[t], tile.left[1] + tile.taps[t], tile.row_bytes,
+                  tile.part_bytes};
+    for (int64_t s = 0; s < tile.steps; ++s, right += kStepBytes) {
+      multiply_step<kTiles>(left, right, ahead);
+      left.first += tile.step_bytes, left.second += tile.step_bytes;
+    }
+  }
+  finish(tile);
+}
+
+template <int kTiles>
+void multiply_lines(const SplitTile& tile) {
+  if (tile.lines == 0) return multiply_taps<kTiles, 0>(tile);
+  if (tile.lines == 1) return multiply_taps<kTiles, 1>(tile);
+  tile.lines == 2 ? multiply_taps<kTiles, 2>(tile) : multiply_taps<kTiles, 4>(tile);
+}
+
+void multiply_split(const SplitTile& tile) {
+  tile.rows > kSide ? multiply_lines<2>(tile) : multiply_lines<1>(tile);
+}
+
 }  // namespace
 
 extern const KernelTable kAmxKernels;
 const KernelTable kAmxKernels = {"amx_bf16x3", kRows, kColumns, kDepth,    2 * kParts, 256,
                                  512,          begin, end,      pack_left, pack_right, multiply};
+
+extern const SplitKernels kAmxSplitKernels;
+const SplitKernels kAmxSplitKernels = {&kAmxKernels, kDepth, kPieceBytes,   split_pixel,
+                                       gather,       join,   multiply_split};
 
 }  // namespace backends::cpu::products
