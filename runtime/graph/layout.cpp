@@ -64,8 +64,8 @@ double reorder_ns(Target& target, const Value& value, uint64_t from, uint64_t to
                               target.copy_ns(value, RT_LAYOUT_CANONICAL, to));
 }
 
-// Whether the values of parameters outlive many runs of the graph, as in inference: a packed copy of
-// one is then made once (Phase::kPack) and read in every run.
+// Whether the values of parameters outlive many runs of the graph, as in inference: a packed copy
+// of one is then made once (Phase::kPack) and read in every run.
 bool keeps_parameters(const Graph& graph) {
   return std::none_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& n) {
     return n.phase == Phase::kBackward || n.phase == Phase::kUpdate;

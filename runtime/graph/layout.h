@@ -22,8 +22,9 @@ ValueId owner_of_rows(const Graph& graph, ValueId v);
 // Chooses candidates with a small sum of node times and of copies between different layouts, by
 // repeated local improvement from several starting points. The problem is a discrete energy over a
 // sparse graph; the exact formulation is NP-hard (Anderson and Gregg, "Optimal DNN primitive
-// selection with partitioned boolean quadratic programming", 2018). Throws DeviceError if the
-// target offers no layout for a node.
+// selection with partitioned boolean quadratic programming", 2018). In a graph without backward and
+// update nodes, copies of parameters cost nothing, because they are made once for many runs. Throws
+// DeviceError if the target offers no layout for a node.
 LayoutDecision decide_layouts(const Graph& graph, Target& target);
 
 // Gives each node its algorithm and inserts the copies. Inputs, outputs, parameters, state and

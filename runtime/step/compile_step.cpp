@@ -50,6 +50,7 @@ constexpr Pass<const StepInput> kBuild[] = {
     {"pipeline stages", cut_stages},
     {"flat buffers", place_in_flat_buffers},
     {"16-bit parameters", narrow_parameters},
+    {"batch norms", fold_batch_norms},
     {"update", add_update},
 };
 

@@ -3,6 +3,7 @@
 
 #include "runtime/error.h"
 #include "runtime/graph/build.h"
+#include "runtime/graph/fold_batch_norm.h"
 #include "runtime/graph/loss_operations.h"
 #include "runtime/graph/mixed_precision.h"
 #include "runtime/step/passes.h"
@@ -217,6 +218,11 @@ void narrow_activations(Step& step, const StepInput& input) {
   build.layer = "loss";
   output = build.cast(output, precision.parameters);
   keep_output(step.graph, output, name);
+}
+
+void fold_batch_norms(Step& step, const StepInput& input) {
+  if (input.form.backward() || input.strategy.sharded(3)) return;
+  graph::fold_batch_norms(step.graph);
 }
 
 void keep_output(Graph& graph, ValueId value, const std::string& name) {

@@ -33,6 +33,9 @@ void place_in_flat_buffers(Step& step, const StepInput& input);
 // operations read views of it. With ZeRO stage 3 a rank holds no whole parameters, and the casts
 // remain.
 void narrow_parameters(Step& step, const StepInput& input);
+// Batch normalisations become parts of the convolutions before them in a step without a backward
+// pass (graph/fold_batch_norm.h), unless a rank holds no whole parameters (ZeRO stage 3).
+void fold_batch_norms(Step& step, const StepInput& input);
 // Loss scaling, clipping and the optimizer, which writes the 16-bit copy of what it updates unless
 // ZeRO lets it update a part only.
 void add_update(Step& step, const StepInput& input);

@@ -358,6 +358,7 @@ data::TensorFile Trainer::gradients(const data::Batch& batch, std::optional<int6
   State& s = *state_;
   const std::vector<StepForm>& forms = s.programs.forms(Purpose::kGradients, batch);
   StepProgram& p = s.run(forms, batch, 0, step.value_or(s.steps));
+  s.programs.storage().parameters_changed();  // the running statistics
   data::TensorFile file;
   const auto tensor = [&](ValueId id, const void* address) {
     const graph::Value& value = p.program->graph().value(id);
@@ -449,6 +450,7 @@ void Trainer::share_statistics() {
     s.programs.write(p.program->address(parameter->value), {from, from + bytes});
     from += bytes;
   }
+  s.programs.storage().parameters_changed();
 }
 
 void Trainer::check_replicas() {

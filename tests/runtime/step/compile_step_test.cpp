@@ -32,10 +32,10 @@ TEST(CompileStep, RunsEachPassOnce) {
                                  });
   EXPECT_THAT(passes, testing::ElementsAre("forward", "loss", "check", "tensor parallelism",
                                            "16-bit activations", "gradients", "pipeline stages",
-                                           "flat buffers", "16-bit parameters", "update",
-                                           "16-bit update", "lower", "fuse", "layouts", "recompute",
-                                           "gradient partitions", "repetition", "parameter gathers",
-                                           "collectives", "lower the rest"));
+                                           "flat buffers", "16-bit parameters", "batch norms",
+                                           "update", "16-bit update", "lower", "fuse", "layouts",
+                                           "recompute", "gradient partitions", "repetition",
+                                           "parameter gathers", "collectives", "lower the rest"));
   EXPECT_LT(nodes[0], nodes[1]);  // the loss
   EXPECT_LT(nodes[1], nodes[5]);  // the backward pass
   EXPECT_EQ(nodes.back(), step.graph.nodes.size());
