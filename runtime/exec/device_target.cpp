@@ -101,8 +101,8 @@ DecisionCache cache_for(const TargetOptions& options, const plugins::host::Devic
 }
 
 // Nanoseconds of `launch`, which is called kMeasuredLaunches to kMostLaunches times after a first
-// call, or fewer times if it is hopeless beside `best`. The first call counts only if it is the last
-// one.
+// call, or fewer times if it is hopeless beside `best`. The first call counts only if it is the
+// last one.
 double time_launches(const std::function<void()>& launch, double best) {
   const auto time = [&] {
     const auto begin = std::chrono::steady_clock::now();

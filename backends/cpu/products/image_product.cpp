@@ -8,8 +8,9 @@
 namespace backends::cpu::products {
 namespace {
 
-constexpr int64_t kRowsAtOnce = 256;  // that are packed at a time,
-constexpr int64_t kStepsAtOnce = 16;  // with so many steps of depth, or more if there are few rows
+// Rows that are packed at a time, with so many steps of depth or, if there are fewer rows, with
+// more; and rows that are read in place, so that few lines of the image are split twice.
+constexpr int64_t kPackedRows = 128, kPackedSteps = 32, kRowsInPlace = 256;
 constexpr int64_t kSide = 16, kMostRows = 2 * kSide;  // rows of a hardware tile, and of a tile
 constexpr int64_t kPanelsAtOnce = 12;                 // after which finished rows are handed on
 constexpr int64_t kStepsAhead = 3;  // from which weights are asked for that are read only once
@@ -96,7 +97,7 @@ struct ImageProduct::Job {
 
 struct ImageProduct::Block {
   int64_t row, rows;
-  const char* places[kRowsAtOnce];  // of the first tap of each row
+  const char* places[kRowsInPlace];  // of the first tap of each row
 
   int64_t tiles() const { return divide_up(rows, kMostRows); }
   int64_t rows_of(int64_t tile) const { return std::min(kMostRows, rows - tile * kMostRows); }
@@ -112,8 +113,9 @@ ImageProduct::ImageProduct(const SplitKernels& kernels, const KernelTable& exact
   line_pixels_ = std::max(s.pad_left + s.w, (s.q - 1) * s.stride_w + (s.kw - 1) * s.dilation_w + 1);
   for (int64_t tap = 0; tap < s.taps(); ++tap) taps_.push_back(tap_offset(tap));
   // The depth of a block depends on no number of threads, because sums of blocks are rounded.
-  const int64_t height = std::min(kRowsAtOnce, round_up(s.rows(), kMostRows));
-  const int64_t most = kStepsAtOnce * kRowsAtOnce / height;
+  rows_at_once_ = in_place_ ? kRowsInPlace : kPackedRows;
+  const int64_t height = std::min(rows_at_once_, round_up(s.rows(), kMostRows));
+  const int64_t most = kPackedSteps * kPackedRows / height;
   steps_at_once_ =
       in_place_ ? weights.steps() : divide_up(weights.steps(), divide_up(weights.steps(), most));
   // Threads beside each other read the same rows, and threads above each other the same weights.
@@ -128,8 +130,8 @@ ImageProduct::ImageProduct(const SplitKernels& kernels, const KernelTable& exact
   }
   for (int i = 0; i < parts() && !is_matrix_; i += column_parts_) {
     const Part own = part(i);
-    for (int64_t row = 0; row < own.rows; row += kRowsAtOnce) {
-      left_ = std::max(left_, image_bytes(own.row + row, std::min(kRowsAtOnce, own.rows - row)));
+    for (int64_t row = 0; row < own.rows; row += rows_at_once_) {
+      left_ = std::max(left_, image_bytes(own.row + row, std::min(rows_at_once_, own.rows - row)));
     }
   }
   const int64_t depth = weights.steps() * kernels.step;
@@ -291,10 +293,10 @@ bool ImageProduct::run_block(const Job& job, Block& block) const {
 bool ImageProduct::run_part(const Job& job) const {
   kernels_.table->begin();
   bool good = true;
-  for (int64_t done = 0; done < job.part.rows && good; done += kRowsAtOnce) {
+  for (int64_t done = 0; done < job.part.rows && good; done += rows_at_once_) {
     Block block;
     block.row = job.part.row + done;
-    block.rows = std::min(kRowsAtOnce, job.part.rows - done);
+    block.rows = std::min(rows_at_once_, job.part.rows - done);
     good = run_block(job, block);
   }
   kernels_.table->end();

@@ -108,7 +108,7 @@ class ImageProduct {
   bool is_matrix_ = false, in_place_ = false;
   std::vector<int64_t> taps_;  // offsets of the taps in the split image
   int64_t line_pixels_ = 0;    // of the split image, with its padding
-  int64_t steps_at_once_ = 1;
+  int64_t rows_at_once_ = 1, steps_at_once_ = 1;
   int row_parts_ = 1, column_parts_ = 1;
   uint64_t left_ = 0, part_bytes_ = 0;  // in the memory of a part: where packed rows begin; all
 };
