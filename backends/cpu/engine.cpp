@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "backends/cpu/bfloat16/obstacle.h"
-#include "backends/cpu/bfloat16/widened.h"
 #include "backends/cpu/host_limits.h"
 #include "backends/cpu/layouts.h"
 #include "backends/cpu/onednn_isa.h"

@@ -21,6 +21,17 @@ using rt::sdk::Operation;
 
 class Engine;
 
+// Whether any operand is in bfloat16.
+inline bool has_bfloat16_operand(const Operation& op) {
+  for (uint32_t i = 0; i < op.input_count(); ++i) {
+    if (op.input(i).dtype == RT_BFLOAT16) return true;
+  }
+  for (uint32_t i = 0; i < op.output_count(); ++i) {
+    if (op.output(i).dtype == RT_BFLOAT16) return true;
+  }
+  return false;
+}
+
 // What rt_kernel_api.info reports; see rt_plan_info.
 struct PlanInfo {
   uint64_t workspace_bytes = 0;

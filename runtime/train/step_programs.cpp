@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "rt/operations.h"
 #include "runtime/error.h"
 #include "runtime/exec/encode.h"
 #include "runtime/model/layer_types.h"
@@ -24,17 +23,6 @@ using step::StepForm;
 
 rt_dtype to_dtype(const std::string& name) { return name == "float64" ? RT_FLOAT64 : RT_FLOAT32; }
 
-// What the device says about a product in `dtype`, in parentheses; empty if it says nothing.
-std::string refusal_of(plugins::host::Device& device, rt_dtype dtype) {
-  const rt_tensor_desc matrix = plugins::host::make_tensor_desc(dtype, {16, 16});
-  plugins::host::Operation product;
-  product.name = RT_OP_MATMUL;
-  product.inputs = {matrix, matrix};
-  product.outputs = {matrix};
-  const std::string reason = device.query(product).reason;
-  return reason.empty() ? "" : " (" + reason + ")";
-}
-
 // The type of activations; 0 without mixed precision. What the device does not compute in it, its
 // fallback may (null: there is none).
 rt_dtype activation_type(const config::Training& training, plugins::host::Device& device,
@@ -45,10 +33,14 @@ rt_dtype activation_type(const config::Training& training, plugins::host::Device
        {static_cast<const plugins::host::Device*>(&device), fallback}) {
     if (d != nullptr && (d->properties().compute_dtypes & RT_DTYPE_BIT(dtype)) != 0) return dtype;
   }
+  // What the device says about a product in this type.
+  const rt_tensor_desc matrix = plugins::host::make_tensor_desc(dtype, {16, 16});
+  const std::string reason =
+      device.query({RT_OP_MATMUL, {matrix, matrix}, {matrix}, {}, {}}).reason;
   throw DeviceError(
       "training.mixed_precision = \"" + training.mixed_precision + "\": " + device.id() + " (" +
       device.properties().name + ") does not compute in " +
-      (dtype == RT_FLOAT16 ? "float16" : "bfloat16") + refusal_of(device, dtype) +
+      (dtype == RT_FLOAT16 ? "float16" : "bfloat16") + (reason.empty() ? "" : " (" + reason + ")") +
       "; use another device.backend or a device.host_fallback that does (runtime devices "
       "lists their types), or mixed_precision = \"none\"");
 }

@@ -20,11 +20,11 @@ struct Attention::Head {
   int64_t row, y_row;  // elements from one row to the next of q, k and v, and of y
 };
 
-// The workspace of one thread. Packed matrices are named after what they hold, and after the side of
-// the product on which they stand.
+// The workspace of one thread. Packed matrices are named after what they hold, and after the side
+// of the product on which they stand.
 struct Attention::Memory {
   char *q_left, *k_columns, *v_columns, *k_rows, *q_rows, *v_rows, *dy_left, *dy_rows, *tile;
-  float *scores, *slopes, *result;  // [32][length], [32][length], [32][width], rounded up
+  float *scores, *slopes, *result;      // [32][length], [32][length], [32][width], rounded up
   uint16_t *probabilities, *gradients;  // [32 or length][length], rounded up
   uint64_t bytes;
 };
@@ -70,8 +70,8 @@ Attention::Head Attention::head(const uint16_t* qkv, const uint16_t* y, int64_t 
   const int64_t sample = index / shape_.heads, column = index % shape_.heads * shape_.width;
   const uint16_t* const q = qkv + sample * shape_.length * 3 * channels + column;
   const auto part = [&](int64_t i) { return Matrix{q + i * channels, 3 * channels, 1}; };
-  return {part(0), part(1), part(2),
-          {y + sample * shape_.length * channels + column, channels, 1},
+  return {part(0),      part(1),
+          part(2),      {y + sample * shape_.length * channels + column, channels, 1},
           3 * channels, channels};
 }
 
@@ -122,23 +122,23 @@ void Attention::forward_rows(const Head& head, const Memory& m, int64_t row, flo
 void Attention::forward(const uint16_t* qkv, uint16_t* y, float* saved, void* workspace) const {
   const uint64_t bytes = memory(nullptr, false).bytes;
   const int64_t length = shape_.length, width = shape_.width;
-  parallel_parts(threads_, shape_.samples * shape_.heads, 2, 1,
-                 [&](int part, int64_t begin, int64_t end) {
-    const Memory m =
-        memory(static_cast<char*>(workspace) + static_cast<uint64_t>(part) * bytes, false);
-    unit_->begin();
-    for (int64_t i = begin; i < end; ++i) {
-      const Head h = head(qkv, y, i);
-      unit_->pack_left(h.q, length, width, m.q_left);
-      unit_->pack_right(h.k.transposed(), width, length, m.k_columns);
-      unit_->pack_right(h.v, length, width, m.v_rows);
-      for (int64_t row = 0; row < length; row += kTileSide) {
-        forward_rows(h, m, row, saved + 2 * (i * length + row),
-                     const_cast<uint16_t*>(h.y.at(row, 0).data));
-      }
-    }
-    unit_->end();
-  });
+  parallel_parts(
+      threads_, shape_.samples * shape_.heads, 2, 1, [&](int part, int64_t begin, int64_t end) {
+        const Memory m =
+            memory(static_cast<char*>(workspace) + static_cast<uint64_t>(part) * bytes, false);
+        unit_->begin();
+        for (int64_t i = begin; i < end; ++i) {
+          const Head h = head(qkv, y, i);
+          unit_->pack_left(h.q, length, width, m.q_left);
+          unit_->pack_right(h.k.transposed(), width, length, m.k_columns);
+          unit_->pack_right(h.v, length, width, m.v_rows);
+          for (int64_t row = 0; row < length; row += kTileSide) {
+            forward_rows(h, m, row, saved + 2 * (i * length + row),
+                         const_cast<uint16_t*>(h.y.at(row, 0).data));
+          }
+        }
+        unit_->end();
+      });
 }
 
 // Writes rows of the probabilities and of the gradients of the scores, and rows of dq.
@@ -195,33 +195,33 @@ void Attention::backward(const uint16_t* dy, const uint16_t* qkv, const uint16_t
                          const float* saved, uint16_t* dqkv, void* workspace) const {
   const uint64_t bytes = memory(nullptr, true).bytes;
   const int64_t length = shape_.length, width = shape_.width;
-  parallel_parts(threads_, shape_.samples * shape_.heads, 2, 1,
-                 [&](int part, int64_t begin, int64_t end) {
-    const Memory m =
-        memory(static_cast<char*>(workspace) + static_cast<uint64_t>(part) * bytes, true);
-    unit_->begin();
-    for (int64_t i = begin; i < end; ++i) {
-      const Head h = head(qkv, y, i), g = head(dqkv, dy, i);  // g.y is dy
-      unit_->pack_left(h.q, length, width, m.q_left);
-      unit_->pack_left(g.y, length, width, m.dy_left);
-      unit_->pack_right(h.k.transposed(), width, length, m.k_columns);
-      unit_->pack_right(h.v.transposed(), width, length, m.v_columns);
-      unit_->pack_right(h.k, length, width, m.k_rows);
-      unit_->pack_right(h.q, length, width, m.q_rows);
-      unit_->pack_right(g.y, length, width, m.dy_rows);
-      const auto rows_of = [](const Matrix& part, int64_t row) {
-        return const_cast<uint16_t*>(part.at(row, 0).data);
-      };
-      for (int64_t row = 0; row < length; row += kTileSide) {
-        backward_rows(h, m, row, saved + 2 * (i * length + row), g.y.at(row, 0).data,
-                      h.y.at(row, 0).data, rows_of(g.q, row));
-      }
-      for (int64_t key = 0; key < length; key += kTileSide) {
-        backward_keys(h, m, key, rows_of(g.k, key), rows_of(g.v, key));
-      }
-    }
-    unit_->end();
-  });
+  parallel_parts(
+      threads_, shape_.samples * shape_.heads, 2, 1, [&](int part, int64_t begin, int64_t end) {
+        const Memory m =
+            memory(static_cast<char*>(workspace) + static_cast<uint64_t>(part) * bytes, true);
+        unit_->begin();
+        for (int64_t i = begin; i < end; ++i) {
+          const Head h = head(qkv, y, i), g = head(dqkv, dy, i);  // g.y is dy
+          unit_->pack_left(h.q, length, width, m.q_left);
+          unit_->pack_left(g.y, length, width, m.dy_left);
+          unit_->pack_right(h.k.transposed(), width, length, m.k_columns);
+          unit_->pack_right(h.v.transposed(), width, length, m.v_columns);
+          unit_->pack_right(h.k, length, width, m.k_rows);
+          unit_->pack_right(h.q, length, width, m.q_rows);
+          unit_->pack_right(g.y, length, width, m.dy_rows);
+          const auto rows_of = [](const Matrix& part, int64_t row) {
+            return const_cast<uint16_t*>(part.at(row, 0).data);
+          };
+          for (int64_t row = 0; row < length; row += kTileSide) {
+            backward_rows(h, m, row, saved + 2 * (i * length + row), g.y.at(row, 0).data,
+                          h.y.at(row, 0).data, rows_of(g.q, row));
+          }
+          for (int64_t key = 0; key < length; key += kTileSide) {
+            backward_keys(h, m, key, rows_of(g.k, key), rows_of(g.v, key));
+          }
+        }
+        unit_->end();
+      });
 }
 
 }  // namespace backends::cpu::bfloat16

@@ -7,16 +7,6 @@
 
 namespace backends::cpu {
 
-bool has_bfloat16_operand(const Operation& op) {
-  for (uint32_t i = 0; i < op.input_count(); ++i) {
-    if (op.input(i).dtype == RT_BFLOAT16) return true;
-  }
-  for (uint32_t i = 0; i < op.output_count(); ++i) {
-    if (op.output(i).dtype == RT_BFLOAT16) return true;
-  }
-  return false;
-}
-
 WideOperation::WideOperation(const Operation& op) : desc_(op.desc()) {
   for (uint32_t i = 0; i < op.input_count(); ++i) tensors_.push_back(op.input(i));
   for (uint32_t i = 0; i < op.output_count(); ++i) tensors_.push_back(op.output(i));

@@ -11,9 +11,6 @@
 
 namespace backends::cpu {
 
-// Whether any operand is in bfloat16.
-bool has_bfloat16_operand(const Operation& op);
-
 // The same operation with float32 operands in place of those in bfloat16, and with canonical
 // layouts. Valid while the operation that it was made of lives.
 class WideOperation {
