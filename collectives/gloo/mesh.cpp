@@ -134,8 +134,8 @@ Mesh::Mesh(const rt_host& host, const Membership& membership, const Device& devi
   Peers peers;
   peers.sockets.resize(1);
   if (size > 1) peers = meet(host, membership, device, token_, deadline);
-  wires_ = std::make_shared<Wires>(device.loop, rank, std::move(peers.sockets), peers.memories,
-                                   token_);
+  wires_ =
+      std::make_shared<Wires>(device.loop, rank, std::move(peers.sockets), peers.memories, token_);
   transportContext_ = wires_;
   if (size > 1) greet(membership, deadline);
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <fstream>
 #include <functional>
 #include <string>
@@ -57,8 +58,8 @@ bool PeerMemory::read(uint64_t address, char* to, std::size_t bytes) const {
     const std::size_t part = std::min(bytes, kMostBytes);
     uint64_t token = 0;
     const iovec local[2] = {{to, part}, {&token, sizeof(token)}};
-    const iovec remote[2] = {{reinterpret_cast<void*>(address), part},
-                             {reinterpret_cast<void*>(card_.address), sizeof(token)}};
+    const iovec remote[2] = {{std::bit_cast<void*>(address), part},
+                             {std::bit_cast<void*>(card_.address), sizeof(token)}};
     const ssize_t read =
         ::process_vm_readv(static_cast<pid_t>(card_.process), local, 2, remote, 2, 0);
     if (read != static_cast<ssize_t>(part + sizeof(token)) || token != card_.token) return false;

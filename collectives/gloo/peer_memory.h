@@ -33,7 +33,8 @@ class Token {
   std::atomic<uint64_t> value_;
 };
 
-// The memory of one peer. Equivalent to: the "cross memory attach" of Open MPI and UCX. Thread-safe.
+// The memory of one peer. Equivalent to: the "cross memory attach" of Open MPI and UCX.
+// Thread-safe.
 class PeerMemory {
  public:
   // Memory that cannot be read.

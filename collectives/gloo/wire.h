@@ -43,9 +43,9 @@ class TransferOwner {
 
 // A receiver announces for which slot it has room, and the sender then sends its message for that
 // slot. If the receiver can read the sender's memory, the sender only says where a large message
-// lies, and the receiver copies it and says so. No message therefore waits in memory of this plugin, and a slow message does not hold up
-// others. Messages of one slot keep their order. A message whose size differs from what its
-// receiver expects breaks the connection.
+// lies, and the receiver copies it and says so. No message therefore waits in memory of this
+// plugin, and a slow message does not hold up others. Messages of one slot keep their order. A
+// message whose size differs from what its receiver expects breaks the connection.
 //
 // Thread-safe. The callers of send() and receive() write as much as the socket takes at once; the
 // loop's thread does the rest.

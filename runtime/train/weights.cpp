@@ -39,7 +39,7 @@ uint32_t name_hash(const std::string& name) {
 data::PhiloxCounter words(uint32_t name, uint64_t seed, uint64_t block) {
   return rt::sdk::philox4x32_10(
       {static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), name, kInitialisation},
-                                {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
+      {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
 }
 
 // A number in (0, 1): the middle of one of 2^32 intervals.
@@ -97,8 +97,8 @@ void fill(const Parameter& p, const Source& source, uint64_t seed, int64_t first
   const uint32_t name = name_hash(p.name);
   for (size_t i = 0; i < out.size(); i += 4) {
     const data::PhiloxCounter w = words(name, seed, (static_cast<uint64_t>(first) + i) / 4);
-    const Four four = source.kind == Source::Kind::kNormal ? normal(w, source.scale)
-                                                           : uniform(w, source.scale);
+    const Four four =
+        source.kind == Source::Kind::kNormal ? normal(w, source.scale) : uniform(w, source.scale);
     std::copy_n(four.begin(), std::min<size_t>(4, out.size() - i),
                 out.begin() + static_cast<std::ptrdiff_t>(i));
   }

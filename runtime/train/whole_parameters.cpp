@@ -87,7 +87,8 @@ std::vector<std::byte> WholeParameters::joined(const StepProgram& p,
                                                const model::Parameter& parameter,
                                                std::vector<std::byte> bytes) {
   const uint64_t element = graph::dtype_bytes(programs_.dtype());
-  if (!programs_.strategy().model_parallel()) return to_file_order(parameter, std::move(bytes), element);
+  if (!programs_.strategy().model_parallel())
+    return to_file_order(parameter, std::move(bytes), element);
   // The bytes of each rank, 0 if it has none; then its data, padded to the largest.
   std::vector<double> sizes(programs_.collectives()->world_size());
   sizes[programs_.collectives()->rank()] = static_cast<double>(bytes.size());

@@ -17,8 +17,7 @@ class WholeParameters {
   explicit WholeParameters(StepPrograms& programs) : programs_(programs) {}
 
   // `values`: the whole parameter in file order, of the training type; this rank writes its slice.
-  void write(StepProgram& p, const model::Parameter& parameter,
-             std::vector<std::byte> values);
+  void write(StepProgram& p, const model::Parameter& parameter, std::vector<std::byte> values);
   // Collects a parameter's values or gradient from the ranks of the tensor and pipeline axes.
   // `bytes` is what this rank has of it, in canonical layout, or empty. Returns the whole tensor in
   // file order, on every rank.

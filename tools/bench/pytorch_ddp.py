@@ -26,7 +26,7 @@ def main():
     torch.set_num_threads(1)
     torch.manual_seed(42)
     distributed.init_process_group("gloo")
-    make, shape, _, momentum = MODELS[arguments.model]
+    make, shape, _, make_optimizer = MODELS[arguments.model]
     batch = arguments.batch // distributed.get_world_size()
     images, labels = torch.randn(batch, *shape), torch.randint(0, 10, (batch,))
     model = make().train()
@@ -34,7 +34,7 @@ def main():
         model = model.to(memory_format=torch.channels_last)
         images = images.contiguous(memory_format=torch.channels_last)
     model = DistributedDataParallel(model, gradient_as_bucket_view=True)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=momentum)
+    optimizer = make_optimizer(model.parameters())
 
     times = []
     for step in range(arguments.warm_up + arguments.steps):
