@@ -280,8 +280,8 @@ TEST_F(Commands, PlanShowsThePassesAndTheGraphAfterEach) {
   };
   EXPECT_THAT(graph("01-forward.txt"), testing::Not(HasSubstr("backward")));
   EXPECT_THAT(graph("06-gradients.txt"), HasSubstr("backward"));
-  EXPECT_THAT(graph("10-update.txt"), HasSubstr("update"));
-  EXPECT_THAT(graph("10-update.dot"), HasSubstr("digraph"));
+  EXPECT_THAT(graph("11-update.txt"), HasSubstr("update"));
+  EXPECT_THAT(graph("11-update.dot"), HasSubstr("digraph"));
 }
 
 TEST_F(Commands, BenchPrintsOneJsonObject) {
