@@ -32,7 +32,7 @@ const std::map<std::string, size_t> kRoomLines = {
     {"runtime/data", 4925},     {"runtime/exec", 2980},   {"runtime/graph", 5210},
     {"runtime/launch", 3655},   {"runtime/model", 1385},  {"runtime/parallel", 3135},
     {"runtime/step", 1520},     {"runtime/system", 350},  {"runtime/tensor", 700},
-    {"runtime/train", 6490},    {"runtime/watch", 950},
+    {"runtime/train", 6500},    {"runtime/watch", 950},
 };
 // A function does one thing: the longest body, and how many lines the median and nine of ten may
 // have.
