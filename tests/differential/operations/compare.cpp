@@ -22,9 +22,9 @@ bool same_element(double actual, double expected) {
   return actual == expected && std::signbit(actual) == std::signbit(expected);
 }
 
-// The number is so large that rounding may or may not have made it overflow the type.
+// The number is so large that it, or a term of it, may or may not overflow the type.
 bool at_the_end(rt_dtype dtype, double expected) {
-  return std::isfinite(expected) && std::abs(expected) > 0.99 * largest_number(dtype);
+  return std::isfinite(expected) && std::abs(expected) > 0.25 * largest_number(dtype);
 }
 
 // True for NaN where NaN is expected, for the expected infinity, and for finite where finite is
