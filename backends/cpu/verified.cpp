@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "rt/operations.h"
+
 namespace backends::cpu {
 namespace {
 
@@ -78,6 +80,32 @@ bool weight_gradient_stays_inside(std::string_view implementation, const Window&
 
 bool winograd_data_gradient_is_right(const Window& window) {
   return window.pad_top == window.pad_bottom;
+}
+
+// Does every tap of the filter see an input position from some output position?
+bool every_tap_sees_input(const Axis& axis) {
+  for (int64_t k = 0; k < axis.kernel; ++k) {
+    bool sees = false;
+    for (int64_t o = 0; o < axis.output && !sees; ++o) {
+      const int64_t at = o * axis.stride - axis.pad_begin + k * axis.dilation;
+      sees = at >= 0 && at < axis.input;
+    }
+    if (!sees) return false;
+  }
+  return true;
+}
+
+// Faults of oneDNN 2.6 and 3.2: with groups, kernels for the matrix unit end the process; the
+// gradient of a tap that sees padding only is left as it was in memory.
+bool bfloat16_convolution_is_right(const Operation& op) {
+  if (op.integer(RT_ATTR_GROUPS, 1) != 1) return false;
+  if (!op.is(RT_OP_CONV2D_BACKWARD_WEIGHTS)) return true;
+  const rt_tensor_desc &x = op.input(0), &dy = op.input(1), &dw = op.output(0);
+  const Window w = convolution_window(op, x, dw, dy);
+  return every_tap_sees_input(
+             {x.dims[1], dy.dims[1], dw.dims[1], w.stride_h, w.dilation_h, w.pad_top}) &&
+         every_tap_sees_input(
+             {x.dims[2], dy.dims[2], dw.dims[2], w.stride_w, w.dilation_w, w.pad_left});
 }
 
 }  // namespace backends::cpu

@@ -33,6 +33,9 @@ bool weight_gradient_stays_inside(std::string_view implementation, const Window&
 // weight gradient are right with any padding.
 bool winograd_data_gradient_is_right(const Window& window);
 
+// May oneDNN do this convolution, or this gradient of one, in bfloat16?
+bool bfloat16_convolution_is_right(const Operation& op);
+
 }  // namespace backends::cpu
 
 #endif  // BACKENDS_CPU_VERIFIED_H_

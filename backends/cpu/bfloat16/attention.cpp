@@ -96,6 +96,14 @@ void Attention::multiply_into(const char* left, const char* right, int64_t depth
   }
 }
 
+// The largest is subtracted before anything is rounded, so that its exponential is 1 also where the
+// rounding error of a score is large.
+void Attention::exponentials(float* scores, float largest, float scale, int64_t count) const {
+  kernel_->scale(scores, 1.0f, -largest, scores, count);
+  kernel_->scale(scores, scale, 0.0f, scores, count);
+  kernel_->activation(RT_ACTIVATION_EXP, scores, scores, count);
+}
+
 void Attention::forward_rows(const Head& head, const Memory& m, int64_t row, float* saved,
                              uint16_t* y) const {
   const int64_t rows = std::min(kTileSide, shape_.length - row), length = round_up(shape_.length);
@@ -106,9 +114,8 @@ void Attention::forward_rows(const Head& head, const Memory& m, int64_t row, flo
   for (int64_t r = 0; r < rows; ++r) {
     float* const s = m.scores + r * length;
     const int64_t count = visible(row + r);
-    const float largest = static_cast<float>(kernel_->row_max(s, count)) * scale;
-    kernel_->scale(s, scale, -largest, s, count);
-    kernel_->activation(RT_ACTIVATION_EXP, s, s, count);
+    const auto largest = static_cast<float>(kernel_->row_max(s, count));
+    exponentials(s, largest, scale, count);
     saved[2 * r] = largest;
     saved[2 * r + 1] = static_cast<float>(1.0 / kernel_->row_sum(s, count));
     uint16_t* const p = m.probabilities + r * length;
@@ -160,8 +167,7 @@ void Attention::backward_rows(const Head& head, const Memory& m, int64_t row, co
     kernel_->widen(y + r * head.y_row, b, shape_.width);
     kernel_->binary(kernels::Binary::kMultiply, a, 1, b, 1, a, shape_.width);
     const auto mean = static_cast<float>(kernel_->row_sum(a, shape_.width));
-    kernel_->scale(s, scale, -saved[2 * r], s, count);
-    kernel_->activation(RT_ACTIVATION_EXP, s, s, count);
+    exponentials(s, saved[2 * r], scale, count);
     kernel_->scale(s, saved[2 * r + 1], 0.0f, s, count);
     kernel_->scale(slope, scale, -mean * scale, slope, count);
     kernel_->binary(kernels::Binary::kMultiply, slope, 1, s, 1, slope, count);

@@ -33,7 +33,7 @@ class Attention {
   uint64_t saved_bytes() const;
   uint64_t workspace_bytes(bool backward) const;
 
-  // Writes y, and to `saved` what backward needs: the largest score of each row and head, and the
+  // Writes y, and to `saved` what backward needs: the largest product of each row and head, and the
   // inverse of the sum of the exponentials.
   void forward(const uint16_t* qkv, uint16_t* y, float* saved, void* workspace) const;
   // Writes the gradient dqkv of qkv, given the gradient dy of y and the operands and results of
@@ -48,6 +48,8 @@ class Attention {
   Memory memory(char* workspace, bool backward) const;
   int64_t visible(int64_t row) const { return shape_.causal ? row + 1 : shape_.length; }
 
+  // scores become exp(scale * (score - largest)).
+  void exponentials(float* scores, float largest, float scale, int64_t count) const;
   void forward_rows(const Head& head, const Memory& memory, int64_t row, float* saved,
                     uint16_t* y) const;
   void backward_rows(const Head& head, const Memory& memory, int64_t row, const float* saved,

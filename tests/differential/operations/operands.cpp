@@ -45,7 +45,11 @@ double huge_of(const Family& family, rt_dtype dtype, bool post_operand) {
 }
 
 // A subnormal number of the type.
-double tiny_of(rt_dtype dtype) { return smallest_normal_number(dtype) / 100; }
+// Subnormal, but small only in bfloat16, whose products by matrix units take subnormal numbers as
+// 0.
+double tiny_of(rt_dtype dtype) {
+  return dtype == RT_BFLOAT16 ? 1e-30 : smallest_normal_number(dtype) / 100;
+}
 
 double plant_value(const Family& family, rt_dtype dtype, const std::string& name, double huge) {
   if (name == "nan") return std::numeric_limits<double>::quiet_NaN();
