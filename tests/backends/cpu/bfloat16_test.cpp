@@ -111,5 +111,36 @@ TEST(CpuBfloat16, TheDeviceOffersWhatItsProcessorHas) {
   });
 }
 
+// The gradient of a filter of 3 columns for images of 2, which has a tap that sees padding only; or
+// a convolution with groups.
+host::Operation unusual_convolution(bool groups) {
+  host::Operation op;
+  const rt_tensor_desc x = tensor({4, 8, 2, 8}, RT_BFLOAT16), y = tensor({4, 6, 4, 8}, RT_BFLOAT16);
+  const rt_tensor_desc w = tensor({8, 3, 3, groups ? 4 : 8}, RT_BFLOAT16);
+  op.name = groups ? RT_OP_CONV2D : RT_OP_CONV2D_BACKWARD_WEIGHTS;
+  op.inputs = {x, groups ? w : y};
+  op.outputs = {groups ? y : w};
+  op.attributes = {{RT_ATTR_PAD_RIGHT, int64_t{4}}};
+  if (groups) op.attributes.emplace_back(RT_ATTR_GROUPS, int64_t{2});
+  return op;
+}
+
+TEST(CpuBfloat16, WhatOneDnnGetsWrongIsDoneOnCopiesInFloat32) {
+  if (!backends::cpu::has_bfloat16()) GTEST_SKIP() << "this processor has no AVX512-BF16";
+  expect_in_own_process([]() -> std::string {
+    unsetenv("ONEDNN_MAX_CPU_ISA");
+    const auto device = open();
+    for (const bool groups : {false, true}) {
+      const host::Support support = device->query(unusual_convolution(groups));
+      if (support.candidates.empty()) return "refused: " + support.reason;
+      for (const rt_candidate& c : support.candidates) {
+        const std::string name = c.implementation;
+        if (name.find("bfloat16:widened:") != 0) return name;
+      }
+    }
+    return {};
+  });
+}
+
 }  // namespace
 }  // namespace tests::cpu
