@@ -154,8 +154,8 @@ Answer query_wide(const OnednnContext& context, const Operation& op) {
   if (const int32_t operand = foreign_operand(op); operand >= 0) {
     answer.reason_operand = operand;
     answer.reason = std::string(op.name()) +
-                    ": with groups, or with taps that see padding only, every operand in bfloat16 "
-                    "must have the canonical layout";
+                    ": with dilation, or where outputs or taps see padding only, every operand in "
+                    "bfloat16 must have the canonical layout";
     return answer;
   }
   const WideOperation wide(op);
