@@ -2,6 +2,7 @@
 #include <array>
 #include <string_view>
 
+#include "backends/cpu/bfloat16/widened.h"
 #include "backends/cpu/onednn_provider.h"
 #include "backends/cpu/primitive_plan.h"
 #include "backends/cpu/verified.h"
@@ -411,9 +412,50 @@ bool usable(const Operation& op, const Problem& p, const Variant& v) {
            (!v.post.binary_inputs.empty() || v.post.sum_input >= 0) && op.post_op_count() > 0);
 }
 
+// A convolution in bfloat16 that oneDNN would get wrong is done on copies in float32.
+bool must_be_wide(const Operation& op) {
+  return op.input(0).dtype == RT_BFLOAT16 && !bfloat16_convolution_is_right(op);
+}
+
+// The number of the first operand with a layout other than the canonical one (outputs from 100);
+// -1: none.
+int32_t foreign_operand(const Operation& op) {
+  const auto foreign = [](const rt_tensor_desc& t) {
+    return t.layout != RT_LAYOUT_CANONICAL && t.layout != RT_LAYOUT_ANY;
+  };
+  for (uint32_t i = 0; i < op.input_count(); ++i) {
+    if (foreign(op.input(i))) return static_cast<int32_t>(i);
+  }
+  return foreign(op.output(0)) ? 100 : -1;
+}
+
+Answer query_wide(const OnednnContext& context, const Operation& op) {
+  Answer answer;
+  if (const int32_t operand = foreign_operand(op); operand >= 0) {
+    answer.reason_operand = operand;
+    answer.reason = std::string(op.name()) +
+                    ": with dilation, or where outputs or taps see padding only, every operand in "
+                    "bfloat16 must have the canonical layout";
+    return answer;
+  }
+  const WideOperation wide(op);
+  answer = query_convolution(context, Operation(wide.desc()));
+  for (Candidate& c : answer.candidates) c.implementation = "bfloat16:widened:" + c.implementation;
+  return answer;
+}
+
+std::unique_ptr<Plan> create_wide(const OnednnContext& context, const Operation& op,
+                                  uint32_t algorithm) {
+  if (foreign_operand(op) >= 0) return nullptr;
+  const WideOperation wide(op);
+  return std::make_unique<WidenedPlan>(
+      context.engine, op, create_convolution(context, Operation(wide.desc()), algorithm));
+}
+
 }  // namespace
 
 Answer query_convolution(const OnednnContext& context, const Operation& op) {
+  if (must_be_wide(op)) return query_wide(context, op);
   check_post_ops(op);
   const Problem p = parse(op);
   Answer answer;
@@ -437,6 +479,7 @@ Answer query_convolution(const OnednnContext& context, const Operation& op) {
 
 std::unique_ptr<Plan> create_convolution(const OnednnContext& context, const Operation& op,
                                          uint32_t algorithm) {
+  if (must_be_wide(op)) return create_wide(context, op, algorithm);
   check_post_ops(op);
   const Problem p = parse(op);
   const uint32_t wanted = algorithm == 0 ? kDirect : algorithm;

@@ -1,12 +1,9 @@
 #include "backends/cpu/onednn_provider.h"
 
 #include <cstring>
-#include <string>
 
-#include "backends/cpu/bfloat16/widened.h"
 #include "backends/cpu/native.h"
 #include "backends/cpu/primitive_plan.h"
-#include "backends/cpu/verified.h"
 #include "rt/operations.h"
 
 namespace backends::cpu {
@@ -131,47 +128,6 @@ std::unique_ptr<Plan> create_empty(const OnednnContext& context, const Operation
                                                         std::move(body));
 }
 
-// A convolution in bfloat16 that oneDNN would get wrong is done on copies in float32.
-bool must_be_wide(const Operation& op) {
-  return is_convolution(op) && op.input(0).dtype == RT_BFLOAT16 &&
-         !bfloat16_convolution_is_right(op);
-}
-
-// The number of the first operand with a layout other than the canonical one (outputs from 100);
-// -1: none.
-int32_t foreign_operand(const Operation& op) {
-  const auto foreign = [](const rt_tensor_desc& t) {
-    return t.layout != RT_LAYOUT_CANONICAL && t.layout != RT_LAYOUT_ANY;
-  };
-  for (uint32_t i = 0; i < op.input_count(); ++i) {
-    if (foreign(op.input(i))) return static_cast<int32_t>(i);
-  }
-  return foreign(op.output(0)) ? 100 : -1;
-}
-
-Answer query_wide(const OnednnContext& context, const Operation& op) {
-  Answer answer;
-  if (const int32_t operand = foreign_operand(op); operand >= 0) {
-    answer.reason_operand = operand;
-    answer.reason = std::string(op.name()) +
-                    ": with dilation, or where outputs or taps see padding only, every operand in "
-                    "bfloat16 must have the canonical layout";
-    return answer;
-  }
-  const WideOperation wide(op);
-  answer = query_convolution(context, Operation(wide.desc()));
-  for (Candidate& c : answer.candidates) c.implementation = "bfloat16:widened:" + c.implementation;
-  return answer;
-}
-
-std::unique_ptr<Plan> create_wide(const OnednnContext& context, const Operation& op,
-                                  uint32_t algorithm) {
-  if (foreign_operand(op) >= 0) return nullptr;
-  const WideOperation wide(op);
-  return std::make_unique<WidenedPlan>(
-      context.engine, op, create_convolution(context, Operation(wide.desc()), algorithm));
-}
-
 }  // namespace
 
 dnnl::primitive_attr default_attributes() {
@@ -212,7 +168,6 @@ Answer OnednnProvider::query(const Operation& op) {
   return call_onednn(op.desc().name, [&]() -> Answer {
     if (has_row_sums(op)) return refuse_row_sums();
     if ((is_convolution(op) || op.is(RT_OP_MATMUL)) && sums_nothing(op)) return query_empty(op);
-    if (must_be_wide(op)) return query_wide(context_, op);
     if (is_convolution(op)) return query_convolution(context_, op);
     if (op.is(RT_OP_MATMUL)) return query_matmul(context_, op);
     return query_copy(context_, op);
@@ -228,7 +183,6 @@ std::unique_ptr<Plan> OnednnProvider::create(const Operation& op, uint32_t algor
     if ((is_convolution(op) || op.is(RT_OP_MATMUL)) && sums_nothing(op)) {
       return create_empty(context_, op);
     }
-    if (must_be_wide(op)) return create_wide(context_, op, algorithm);
     if (is_convolution(op)) return create_convolution(context_, op, algorithm);
     if (op.is(RT_OP_MATMUL)) return create_matmul(context_, op, algorithm);
     return create_copy(context_, op);
