@@ -100,6 +100,9 @@ bool stays_inside(const Problem& p, const dnnl::convolution_backward_weights::pr
                                       source.inner_blocks.empty());
 }
 
+// oneDNN's descriptions share what they refer to, so the base keeps all of it.
+void keep(const dnnl::primitive_desc_base& desc, Variant& v) { v.desc = desc; }
+
 // Fills v.desc and v.actual; returns false if oneDNN has no such primitive.
 bool describe(const OnednnContext& context, const Problem& p, const Descs& m,
               const dnnl::primitive_attr& attr, bool bias, Variant& v) {
@@ -112,7 +115,7 @@ bool describe(const OnednnContext& context, const Problem& p, const Descs& m,
       bias_desc, m[kDestination], p.strides, p.dilates, p.padding_begin, p.padding_end);
   if (!exists(hint)) return false;
   if (p.pass == Pass::kForward) {
-    v.desc = hint;
+    keep(hint, v);
     v.actual = {hint.src_desc(), hint.weights_desc(), hint.dst_desc()};
     return true;
   }
@@ -121,7 +124,7 @@ bool describe(const OnednnContext& context, const Problem& p, const Descs& m,
         context.onednn, attr, hint, algorithm, m[kSource], m[kWeights], m[kDestination], p.strides,
         p.dilates, p.padding_begin, p.padding_end);
     if (!exists(desc)) return false;
-    v.desc = desc;
+    keep(desc, v);
     v.actual = {desc.diff_src_desc(), desc.weights_desc(), desc.diff_dst_desc()};
     return true;
   }
@@ -132,7 +135,7 @@ bool describe(const OnednnContext& context, const Problem& p, const Descs& m,
   while (!stays_inside(p, desc)) {
     if (!desc.next_impl()) return false;
   }
-  v.desc = desc;
+  keep(desc, v);
   v.actual = {desc.src_desc(), desc.diff_weights_desc(), desc.diff_dst_desc()};
   return true;
 }
