@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "backends/cpu/bfloat16/processor.h"
 #include "backends/cpu/objects.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/system.h"

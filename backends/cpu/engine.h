@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/cpu/bfloat16/processor.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/kernels/table.h"
 #include "backends/cpu/provider.h"

@@ -1,9 +1,5 @@
 #include "backends/cpu/isa.h"
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
-
 namespace backends::cpu {
 
 const char* kernel_suffix(Isa isa) {
@@ -31,28 +27,6 @@ std::vector<Isa> usable_isas() {
     if (isa <= widest_isa()) usable.push_back(isa);
   }
   return usable;
-}
-
-// CPUID leaf 7: bit 5 of EAX of subleaf 1 is AVX512-BF16; bits 22 and 24 of EDX of subleaf 0 are
-// AMX-BF16 and AMX-TILE.
-bool has_bfloat16() {
-#if defined(__x86_64__)
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return widest_isa() == Isa::kAvx512 && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 &&
-         (a >> 5 & 1) != 0;
-#else
-  return false;
-#endif
-}
-
-bool has_bfloat16_matrices() {
-#if defined(__x86_64__)
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return has_bfloat16() && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 22 & 1) != 0 &&
-         (d >> 24 & 1) != 0;
-#else
-  return false;
-#endif
 }
 
 }  // namespace backends::cpu

@@ -26,11 +26,6 @@ Isa widest_isa();
 // All instruction sets that this processor can run, widest first.
 std::vector<Isa> usable_isas();
 
-// Whether this processor multiplies numbers in bfloat16 (AVX512-BF16), and whether it has a matrix
-// unit for them (AMX-BF16) besides.
-bool has_bfloat16();
-bool has_bfloat16_matrices();
-
 }  // namespace backends::cpu
 
 #endif  // BACKENDS_CPU_ISA_H_

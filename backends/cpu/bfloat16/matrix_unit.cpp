@@ -1,5 +1,6 @@
 #include "backends/cpu/bfloat16/matrix_unit.h"
 
+#include "backends/cpu/bfloat16/processor.h"
 #include "backends/cpu/isa.h"
 
 #if defined(__linux__) && defined(__x86_64__)

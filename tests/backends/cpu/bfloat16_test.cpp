@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "backends/cpu/bfloat16/obstacle.h"
+#include "backends/cpu/bfloat16/processor.h"
 #include "rt/operations.h"
 #include "tests/backends/cpu/support.h"
 

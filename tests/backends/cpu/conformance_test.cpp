@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "backends/cpu/bfloat16/processor.h"
 #include "backends/cpu/isa.h"
 #include "rt/operations.h"
 
