@@ -420,18 +420,6 @@ bool must_be_wide(const Operation& op) {
   return op.input(0).dtype == RT_BFLOAT16 && !bfloat16_convolution_is_right(op);
 }
 
-// The number of the first operand with a layout other than the canonical one (outputs from 100);
-// -1: none.
-int32_t foreign_operand(const Operation& op) {
-  const auto foreign = [](const rt_tensor_desc& t) {
-    return t.layout != RT_LAYOUT_CANONICAL && t.layout != RT_LAYOUT_ANY;
-  };
-  for (uint32_t i = 0; i < op.input_count(); ++i) {
-    if (foreign(op.input(i))) return static_cast<int32_t>(i);
-  }
-  return foreign(op.output(0)) ? 100 : -1;
-}
-
 Answer query_wide(const OnednnContext& context, const Operation& op) {
   Answer answer;
   if (const int32_t operand = foreign_operand(op); operand >= 0) {

@@ -21,6 +21,21 @@ using rt::sdk::Operation;
 
 class Engine;
 
+// Whether the tensor has the canonical layout, or none yet (in a query).
+inline bool is_canonical(const rt_tensor_desc& tensor) {
+  return tensor.layout == RT_LAYOUT_CANONICAL || tensor.layout == RT_LAYOUT_ANY;
+}
+// The number of the first operand with another layout than that (outputs from 100); -1: none.
+inline int32_t foreign_operand(const Operation& op) {
+  for (uint32_t i = 0; i < op.input_count(); ++i) {
+    if (!is_canonical(op.input(i))) return static_cast<int32_t>(i);
+  }
+  for (uint32_t i = 0; i < op.output_count(); ++i) {
+    if (!is_canonical(op.output(i))) return static_cast<int32_t>(100 + i);
+  }
+  return -1;
+}
+
 // Whether any operand is in bfloat16.
 inline bool has_bfloat16_operand(const Operation& op) {
   for (uint32_t i = 0; i < op.input_count(); ++i) {
@@ -121,14 +136,14 @@ class Provider {
   // RT_LAYOUT_CANONICAL and RT_LAYOUT_ANY are never passed in. The result is empty if the layout is
   // not one of this provider or, for a provider that registers its layouts while it is queried, not
   // known yet. `copy` between the canonical layout and these is an operation like any other: query
-  // and create.
-  virtual std::optional<uint64_t> layout_bytes(const rt_tensor_desc& tensor) const = 0;
-  virtual std::optional<std::string> layout_name(const rt_tensor_desc& tensor) const = 0;
+  // and create. A provider without layouts of its own leaves these four functions as they are.
+  virtual std::optional<uint64_t> layout_bytes(const rt_tensor_desc&) const { return {}; }
+  virtual std::optional<std::string> layout_name(const rt_tensor_desc&) const { return {}; }
   // May an operation that processes elements in any order, and maps zero padding to zero, treat the
   // whole buffer as one array of float? Not true of transformed (Winograd) weights.
-  virtual bool layout_is_elementwise(const rt_tensor_desc& tensor) const = 0;
+  virtual bool layout_is_elementwise(const rt_tensor_desc&) const { return false; }
   // Also empty if the layout is one of this provider but its channels follow no ChannelOrder.
-  virtual std::optional<ChannelOrder> channel_order(const rt_tensor_desc& tensor) const = 0;
+  virtual std::optional<ChannelOrder> channel_order(const rt_tensor_desc&) const { return {}; }
 };
 
 // max_pool2d saves the position kh * KW + kw of the winner of each window in canonical [N,P,Q,C]

@@ -8,7 +8,7 @@
 
 namespace collectives::gloo {
 
-// What a rank tells its peers so that they can read its memory.
+// A rank gives its peers this card, so that they can read its memory.
 struct MemoryCard {
   uint64_t machine = 0;  // the same for processes that can see each other; 0: no process can
   int64_t process = 0;

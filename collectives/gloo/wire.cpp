@@ -250,8 +250,9 @@ void Wire::disagree(const char* what, std::size_t theirs, std::size_t ours) {
   ::shutdown(socket_.get(), SHUT_RDWR);
 }
 
-// Offered memory may be used for something else as soon as its owners are told.
-// The socket stays open until the end of this object, so that its number is not used again.
+// The owners of offered memory may use it for something else as soon as they are told, so the token
+// is revoked before. The socket stays open until the end of this object, so that its number is not
+// used again.
 void Wire::fail(const std::exception_ptr& why) {
   failure_ = why;
   loop_.mute(socket_.get());

@@ -9,7 +9,7 @@
 
 namespace backends::cpu {
 
-// What decides whether a device computes in bfloat16.
+// The conditions under which a device computes in bfloat16.
 struct Bfloat16Conditions {
   bool processor = false;      // the processor has AVX512-BF16
   std::string processor_name;  // for messages

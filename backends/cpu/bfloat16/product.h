@@ -20,7 +20,7 @@ struct Block {
   int64_t row, rows, column, columns;
 };
 
-// What is done with each block of a result; called by several threads at once, for other blocks.
+// Receives each block of a result. Several threads call it at once, for different blocks.
 using Finish = std::function<void(const Block& block)>;
 
 // How a product is divided among threads. An element is summed by one thread in an order that

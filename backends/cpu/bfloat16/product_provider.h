@@ -10,7 +10,7 @@ namespace backends::cpu {
 
 // This provider offers `matmul` of canonical operands in bfloat16 whose operand b has two
 // dimensions, by the matrix unit: with any post-operations, with c in bfloat16 or float32, and with
-// the sums over the rows of a. It has no layouts of its own.
+// the sums over the rows of a.
 class Bfloat16ProductProvider : public Provider {
  public:
   explicit Bfloat16ProductProvider(const Engine& engine);
@@ -18,10 +18,6 @@ class Bfloat16ProductProvider : public Provider {
   bool takes_bfloat16() const override { return true; }
   Answer query(const Operation& op) override;
   std::unique_ptr<Plan> create(const Operation& op, uint32_t algorithm) override;
-  std::optional<uint64_t> layout_bytes(const rt_tensor_desc&) const override { return {}; }
-  std::optional<std::string> layout_name(const rt_tensor_desc&) const override { return {}; }
-  bool layout_is_elementwise(const rt_tensor_desc&) const override { return false; }
-  std::optional<ChannelOrder> channel_order(const rt_tensor_desc&) const override { return {}; }
 
  private:
   const Engine& engine_;

@@ -33,20 +33,6 @@ bool takes_any_type(const Operation& op) {
                      [&](const char* name) { return op.is(name); });
 }
 
-// The number of the first operand with a foreign layout (outputs from 100); -1: none.
-int32_t foreign_operand(const Operation& op) {
-  const auto foreign = [](uint64_t layout) {
-    return layout != RT_LAYOUT_CANONICAL && layout != RT_LAYOUT_ANY;
-  };
-  for (uint32_t i = 0; i < op.input_count(); ++i) {
-    if (foreign(op.input(i).layout)) return static_cast<int32_t>(i);
-  }
-  for (uint32_t i = 0; i < op.output_count(); ++i) {
-    if (foreign(op.output(i).layout)) return static_cast<int32_t>(100 + i);
-  }
-  return -1;
-}
-
 }  // namespace
 
 Answer Bfloat16Provider::query(const Operation& op) {

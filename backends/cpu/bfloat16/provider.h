@@ -15,11 +15,6 @@ class Bfloat16Provider : public Provider {
   bool takes_bfloat16() const override { return true; }
   Answer query(const Operation& op) override;
   std::unique_ptr<Plan> create(const Operation& op, uint32_t algorithm) override;
-  // Bfloat16Provider has no layouts of its own.
-  std::optional<uint64_t> layout_bytes(const rt_tensor_desc&) const override { return {}; }
-  std::optional<std::string> layout_name(const rt_tensor_desc&) const override { return {}; }
-  bool layout_is_elementwise(const rt_tensor_desc&) const override { return false; }
-  std::optional<ChannelOrder> channel_order(const rt_tensor_desc&) const override { return {}; }
 
  private:
   NativeContext context_;

@@ -73,10 +73,6 @@ std::optional<Problem> parse_convolution(const Operation& op) {
   return Problem{s, kColumns};
 }
 
-bool is_canonical(const rt_tensor_desc& t) {
-  return t.layout == RT_LAYOUT_CANONICAL || t.layout == RT_LAYOUT_ANY;
-}
-
 // Empty if this provider does not serve the operation with these layouts. The provider that is
 // asked first has checked the shapes of a matmul.
 std::optional<Problem> parse(const Operation& op) {

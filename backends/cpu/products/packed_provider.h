@@ -21,10 +21,6 @@ class PackedProvider : public Provider {
   std::unique_ptr<Plan> create(const Operation& op, uint32_t algorithm) override;
   std::optional<uint64_t> layout_bytes(const rt_tensor_desc& tensor) const override;
   std::optional<std::string> layout_name(const rt_tensor_desc& tensor) const override;
-  bool layout_is_elementwise(const rt_tensor_desc&) const override { return false; }
-  std::optional<ChannelOrder> channel_order(const rt_tensor_desc&) const override {
-    return std::nullopt;
-  }
 
  private:
   const Engine& engine_;

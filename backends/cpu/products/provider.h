@@ -9,24 +9,13 @@
 namespace backends::cpu {
 
 // This provider offers `matmul` of canonical operands whose operand b has two dimensions, with any
-// post-operations: once in float32 arithmetic, and once by the matrix unit (`Engine::bf16x3`). It
-// has no layouts of its own.
+// post-operations: once in float32 arithmetic, and once by the matrix unit (`Engine::bf16x3`).
 class ProductProvider : public Provider {
  public:
   explicit ProductProvider(const Engine& engine);
 
   Answer query(const Operation& op) override;
   std::unique_ptr<Plan> create(const Operation& op, uint32_t algorithm) override;
-  std::optional<uint64_t> layout_bytes(const rt_tensor_desc&) const override {
-    return std::nullopt;
-  }
-  std::optional<std::string> layout_name(const rt_tensor_desc&) const override {
-    return std::nullopt;
-  }
-  bool layout_is_elementwise(const rt_tensor_desc&) const override { return false; }
-  std::optional<ChannelOrder> channel_order(const rt_tensor_desc&) const override {
-    return std::nullopt;
-  }
 
  private:
   const Engine& engine_;

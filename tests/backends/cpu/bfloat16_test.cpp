@@ -68,7 +68,7 @@ void expect_in_own_process(const std::function<std::string()>& body) {
       testing::ExitedWithCode(0), "");
 }
 
-// What is wrong unless both operations are refused with `reason`.
+// Returns an empty text if both operations are refused with `reason`, else the fault.
 std::string unless_refused(host::Device& device, const std::string& reason) {
   for (const host::Operation& op : {product(), relu()}) {
     const host::Support support = device.query(op);

@@ -1,5 +1,5 @@
-// What an evaluation keeps of the weights from batch to batch (packed weights, batch normalisations
-// as parts of convolutions) must follow every change of the weights and of the running statistics.
+// An evaluation keeps weights from batch to batch in other forms (packed, and scaled by batch
+// normalisations), which must follow every change of the weights and of the running statistics.
 #include <gtest/gtest.h>
 
 #include "tests/runtime/train/job.h"
