@@ -1,7 +1,7 @@
 #include "backends/cpu/batch_blocked/gradient_kernels.h"
 #include "backends/cpu/batch_blocked/kernel_table.h"
 #include "backends/cpu/batch_blocked/matrix_unit_kernels.h"
-#include "backends/cpu/products/product.h"
+#include "backends/cpu/bfloat16/processor.h"
 
 namespace backends::cpu::batch_blocked {
 
@@ -23,7 +23,7 @@ const KernelTable& kernels_for([[maybe_unused]] Isa isa) {
 
 const MatrixUnitKernels* matrix_unit_kernels() {
 #if defined(__x86_64__)
-  if (products::split_kernels() != nullptr) return &kAmxKernels;
+  if (can_use_matrix_unit()) return &kAmxKernels;
 #endif
   return nullptr;
 }
@@ -38,7 +38,7 @@ const GradientKernels& gradient_kernels_for([[maybe_unused]] Isa isa) {
 
 const GradientKernels* matrix_unit_gradient_kernels() {
 #if defined(__x86_64__)
-  if (matrix_unit_kernels() != nullptr) return &kAmxGradientKernels;
+  if (can_use_matrix_unit()) return &kAmxGradientKernels;
 #endif
   return nullptr;
 }

@@ -162,12 +162,14 @@ void convolve(const MatrixTile& tile) {
   clear();
   const Run* const end = tile.runs + pixels.first_run + pixels.run_count;
   for (const Run* run = tile.runs + pixels.first_run; run != end; ++run) {
-    const char* x = tile.x + (pixels.x[0] + run->x) * kPackedPixel;
-    const char* x2 = two ? tile.x + (pixels.x[1] + run->x) * kPackedPixel : x;
-    const char* w = tile.w + run->w * kPackedWeights;
-    for (int32_t i = 0; i < run->length;
-         ++i, x += kPackedPixel, x2 += kPackedPixel, w += kPackedWeights) {
-      multiply_step(w, w + kTileBytes, 2 * kTileBytes, x, x2, kTileBytes);
+    const char* const x = tile.x + (pixels.x[0] + run->x) * kPackedPixel;
+    const char* const w = tile.w + run->w * kPackedWeights;
+    Tiles images{x, two ? tile.x + (pixels.x[1] + run->x) * kPackedPixel : x, kTileBytes};
+    Tiles weights{w, w + kTileBytes, 2 * kTileBytes};
+    for (int32_t i = 0; i < run->length; ++i) {
+      multiply_step(weights, images);
+      weights.advance(kPackedWeights);
+      images.advance(kPackedPixel);
     }
   }
   alignas(64) float sums[4][kSide][kBlock];
@@ -194,9 +196,12 @@ void add_products(const GradientTile& tile) {
     clear();
   }
   for (int64_t row = 0; row < tile.rows; ++row) {
-    const char *dy = tile.dy[row], *x = tile.x[row];
-    for (int64_t i = 0; i < tile.columns; ++i, dy += tile.dy_pixel, x += tile.x_pixel) {
-      multiply_step(dy, dy + kTileBytes, 2 * kTileBytes, x, x + kTileBytes, 2 * kTileBytes);
+    Tiles dy{tile.dy[row], tile.dy[row] + kTileBytes, 2 * kTileBytes};
+    Tiles x{tile.x[row], tile.x[row] + kTileBytes, 2 * kTileBytes};
+    for (int64_t i = 0; i < tile.columns; ++i) {
+      multiply_step(dy, x);
+      dy.advance(tile.dy_pixel);
+      x.advance(tile.x_pixel);
     }
   }
   _tile_stored(0, sums, kRowBytes);

@@ -11,6 +11,8 @@ namespace {
 
 constexpr int kLanes = 16;
 typedef float V __attribute__((vector_size(kLanes * 4)));
+// matrix_unit_tiles.inc and transpose.inc need the names above.
+#include "backends/cpu/matrix_unit_tiles.inc"
 #include "backends/cpu/transpose.inc"
 
 #define BFLOAT16_INLINE inline __attribute__((always_inline))
@@ -109,19 +111,6 @@ void pack_right(const Matrix& b, int64_t depth, int64_t columns, void* packed) {
   if (b.column == 1) return pack_pairs(b.data, b.row, depth, columns, false, to);
   pack_lines(b.data, b.column, columns, depth, true, to);
 }
-
-void begin() {
-  struct alignas(64) Configuration {
-    uint8_t palette = 1, start_row = 0, reserved[14] = {};
-    uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-    uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-  };
-  static constexpr Configuration
-      kConfiguration;  // static, so that no compiler takes its stores for dead
-  _tile_loadconfig(&kConfiguration);
-}
-
-void end() { _tile_release(); }
 
 // Registers 0 to 3 are accumulators (2 x 2), 4 and 5 belong to the left operand, 6 and 7 to the
 // right one.

@@ -3,6 +3,10 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #include "backends/cpu/isa.h"
 
@@ -25,6 +29,16 @@ bool has_bfloat16_matrices() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return has_bfloat16() && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 22 & 1) != 0 &&
          (d >> 24 & 1) != 0;
+#else
+  return false;
+#endif
+}
+
+bool can_use_matrix_unit() {
+#if defined(__linux__) && defined(__x86_64__)
+  constexpr int kRequestPermission = 0x1023,
+                kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return has_bfloat16_matrices() && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 #else
   return false;
 #endif

@@ -8,6 +8,8 @@ namespace backends::cpu {
 // unit for them (AMX-BF16) besides.
 bool has_bfloat16();
 bool has_bfloat16_matrices();
+// Whether it has such a unit, and the operating system lets this process use it; asks for that.
+bool can_use_matrix_unit();
 
 }  // namespace backends::cpu
 

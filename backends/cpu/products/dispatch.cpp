@@ -1,9 +1,4 @@
-#if defined(__linux__) && defined(__x86_64__)
-#include <cpuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
-
+#include "backends/cpu/bfloat16/processor.h"
 #include "backends/cpu/products/image_product.h"
 #include "backends/cpu/products/product.h"
 
@@ -23,33 +18,16 @@ const KernelTable& kernels_for([[maybe_unused]] Isa isa) {
   return kGenericKernels;
 }
 
-#if defined(__linux__) && defined(__x86_64__)
-namespace {
-
-// CPUID leaf 7: bit 22 of EDX is AMX-BF16 and bit 24 is AMX-TILE.
-bool has_matrix_unit() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 22 & 1) != 0 && (d >> 24 & 1) != 0;
-}
-
-}  // namespace
-#endif
-
 const KernelTable* split_kernels() {
-#if defined(__linux__) && defined(__x86_64__)
-  constexpr int kRequestPermission = 0x1023,
-                kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
-  if (widest_isa() == Isa::kAvx512 && has_matrix_unit() &&
-      syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0) {
-    return &kAmxKernels;
-  }
+#if defined(__x86_64__)
+  if (can_use_matrix_unit()) return &kAmxKernels;
 #endif
   return nullptr;
 }
 
 const SplitKernels* split_image_kernels() {
-#if defined(__linux__) && defined(__x86_64__)
-  if (split_kernels() != nullptr) return &kAmxSplitKernels;
+#if defined(__x86_64__)
+  if (can_use_matrix_unit()) return &kAmxSplitKernels;
 #endif
   return nullptr;
 }

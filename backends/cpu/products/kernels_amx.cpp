@@ -127,8 +127,8 @@ void multiply(const Tile& tile) {
   const auto* left = static_cast<const char*>(tile.left);
   const auto* right = static_cast<const char*>(tile.right);
   for (int64_t k = 0; k < tile.depth; k += kDepth, left += kStepBytes, right += kStepBytes) {
-    multiply_step(left, left + kTileBytes, 2 * kTileBytes, right, right + kTileBytes,
-                  2 * kTileBytes);
+    multiply_step({left, left + kTileBytes, 2 * kTileBytes},
+                  {right, right + kTileBytes, 2 * kTileBytes});
     // Lines of c arrive in the second-level cache while the products are made.
     for (const int64_t end = row + kDepth * kRows / tile.depth + 1; row < end && row < tile.rows;
          ++row) {
@@ -137,60 +137,6 @@ void multiply(const Tile& tile) {
     }
   }
   finish(tile);
-}
-
-// Asks for lines of memory that are read soon, a few after each product of tiles: a burst of
-// requests would hold up the loads of tiles.
-template <int kLines>
-struct Ahead {
-  const char* line;
-  MATRIX_INLINE void ask() {
-    MATRIX_UNROLL for (int i = 0; i < kLines; ++i, line += 64) _mm_prefetch(line, _MM_HINT_T1);
-  }
-};
-
-// The left operand of one step of depth: where its two hardware tiles begin, and the distances
-// between rows and between parts.
-struct LeftStep {
-  const char *first, *second;
-  int64_t row_bytes, part_bytes;
-};
-
-template <int kTiles>
-MATRIX_INLINE void load_left(const LeftStep& left, int part) {
-  _tile_loadd(4, left.first + part * left.part_bytes, left.row_bytes);
-  if constexpr (kTiles == 2) _tile_loadd(5, left.second + part * left.part_bytes, left.row_bytes);
-}
-
-template <int kTiles, int kLines>
-MATRIX_INLINE void multiply_add(Ahead<kLines>& ahead) {
-  ahead.ask();
-  _tile_dpbf16ps(0, 4, 6);
-  ahead.ask();
-  _tile_dpbf16ps(1, 4, 7);
-  ahead.ask();
-  if constexpr (kTiles == 2) _tile_dpbf16ps(2, 5, 6);
-  ahead.ask();
-  if constexpr (kTiles == 2) _tile_dpbf16ps(3, 5, 7);
-}
-
-// Multiplies one step of depth like the multiply_step of matrix_unit.inc; kTiles hardware tiles of
-// the left operand are in use.
-template <int kTiles, int kLines>
-MATRIX_INLINE void multiply_step(const LeftStep& left, const char* right, Ahead<kLines>& ahead) {
-  load_left<kTiles>(left, 2);
-  load_right(right, right + kTileBytes);
-  multiply_add<kTiles>(ahead);
-  load_left<kTiles>(left, 1);
-  multiply_add<kTiles>(ahead);
-  load_right(right + 2 * kTileBytes, right + 3 * kTileBytes);
-  multiply_add<kTiles>(ahead);
-  load_left<kTiles>(left, 0);
-  multiply_add<kTiles>(ahead);
-  load_right(right + 4 * kTileBytes, right + 5 * kTileBytes);
-  multiply_add<kTiles>(ahead);
-  load_right(right, right + kTileBytes);
-  multiply_add<kTiles>(ahead);
 }
 
 constexpr int kPieceBytes = kParts * 64;  // of a split pixel: [part][32]
@@ -250,11 +196,11 @@ void multiply_taps(const SplitTile& tile) {
   const auto* right = static_cast<const char*>(tile.right);
   Ahead<kLines> ahead{tile.ahead};
   for (int64_t t = 0; t < tile.tap_count; ++t) {
-    LeftStep left{tile.left[0] + tile.taps[t], tile.left[1] + tile.taps[t], tile.row_bytes,
-                  tile.part_bytes};
+    Tiles left{tile.left[0] + tile.taps[t], tile.left[1] + tile.taps[t], tile.part_bytes,
+               tile.row_bytes};
     for (int64_t s = 0; s < tile.steps; ++s, right += kStepBytes) {
-      multiply_step<kTiles>(left, right, ahead);
-      left.first += tile.step_bytes, left.second += tile.step_bytes;
+      multiply_step<kTiles>(left, {right, right + kTileBytes, 2 * kTileBytes}, ahead);
+      left.advance(tile.step_bytes);
     }
   }
   finish(tile);
