@@ -1,6 +1,6 @@
 // The plans of attention on bfloat16; attention.h does the work.
 #include "backends/cpu/bfloat16/attention.h"
-#include "backends/cpu/bfloat16/flat.h"
+#include "backends/cpu/bfloat16/plans.h"
 #include "rt/operations.h"
 
 namespace backends::cpu {

@@ -1,4 +1,4 @@
-#include "backends/cpu/bfloat16/flat.h"
+#include <algorithm>
 
 #include "backends/cpu/bfloat16/plans.h"
 #include "backends/cpu/parallel.h"
@@ -10,6 +10,9 @@ namespace backends::cpu {
 namespace {
 
 using Table = kernels::Table;
+
+// Elements that are widened at a time. A few arrays of so many floats fit the first-level cache.
+constexpr int64_t kPiece = 2048;
 
 // Functions other than ReLU cost several times as much per element.
 int64_t grain_of(int32_t function) {
@@ -30,11 +33,12 @@ std::unique_ptr<Plan> make_pieces(const NativeContext& context, const Operation&
                  &kernel = context.engine.kernels()](const rt_launch& l) {
                   parallel_parts(threads, count, grain, 32, [&](int, int64_t begin, int64_t end) {
                     alignas(64) float values[kPiece];
-                    each_piece(begin, end, [&](int64_t i, int64_t n) {
+                    for (int64_t i = begin; i < end; i += kPiece) {
+                      const int64_t n = std::min(kPiece, end - i);
                       compute(kernel, l, i, n, values);
                       chain.apply_to_wide(kernel, values, i, n, l.inputs);
                       kernel.narrow(values, output<uint16_t>(l, 0) + i, n);
-                    });
+                    }
                   });
                 });
   plan->edit().in_place[0] = in_place;
@@ -177,11 +181,6 @@ std::unique_ptr<Plan> make_bfloat16_flat(const NativeContext& context, const Ope
     if (op.is(maker.name)) return maker.make(context, op);
   }
   return nullptr;
-}
-
-std::unique_ptr<Plan> make_bfloat16_plan(const NativeContext& context, const Operation& op) {
-  if (auto plan = make_bfloat16_attention(context, op)) return plan;
-  return make_bfloat16_flat(context, op);
 }
 
 }  // namespace backends::cpu

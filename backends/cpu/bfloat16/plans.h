@@ -1,5 +1,5 @@
-// Operations in bfloat16 whose kernels widen a few elements at a time, compute in float32 within
-// the first-level cache, and round the results.
+// Operations in bfloat16 by kernels of their own, which need no float32 copies of whole operands.
+// The operands of `op` are canonical and fit. Both functions throw rt::sdk::Error.
 #ifndef BACKENDS_CPU_BFLOAT16_PLANS_H_
 #define BACKENDS_CPU_BFLOAT16_PLANS_H_
 
@@ -9,9 +9,13 @@
 
 namespace backends::cpu {
 
-// The plan of `op`, whose operands are canonical and fit; nullptr if there is no kernel of this
-// kind for it. Throws rt::sdk::Error.
-std::unique_ptr<Plan> make_bfloat16_plan(const NativeContext& context, const Operation& op);
+// The plans of operations on arrays of elements, whose kernels widen a few elements at a time,
+// compute in float32 within the first-level cache, and round the results. nullptr for another
+// operation, and for broadcasts other than those of the last dimensions of an operand.
+std::unique_ptr<Plan> make_bfloat16_flat(const NativeContext& context, const Operation& op);
+// The plans of attention and its gradient; nullptr for another operation, without a matrix unit,
+// and for sequences that are too long.
+std::unique_ptr<Plan> make_bfloat16_attention(const NativeContext& context, const Operation& op);
 
 }  // namespace backends::cpu
 

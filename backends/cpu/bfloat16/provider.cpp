@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "backends/cpu/bfloat16/plans.h"
 #include "backends/cpu/bfloat16/widened.h"
@@ -33,6 +34,11 @@ bool takes_any_type(const Operation& op) {
                      [&](const char* name) { return op.is(name); });
 }
 
+std::unique_ptr<Plan> make_own_plan(const NativeContext& context, const Operation& op) {
+  auto plan = make_bfloat16_attention(context, op);
+  return plan ? std::move(plan) : make_bfloat16_flat(context, op);
+}
+
 }  // namespace
 
 Answer Bfloat16Provider::query(const Operation& op) {
@@ -51,7 +57,7 @@ Answer Bfloat16Provider::query(const Operation& op) {
         std::string(op.name()) + ": in bfloat16 every operand must have the canonical layout";
     return refusal;
   }
-  const auto plan = make_bfloat16_plan(context_, op);
+  const auto plan = make_own_plan(context_, op);
   for (Candidate& c : answer.candidates) {
     c.implementation = plan ? plan->info().implementation : "bfloat16:widened:" + c.implementation;
   }
@@ -66,7 +72,7 @@ std::unique_ptr<Plan> Bfloat16Provider::create(const Operation& op, uint32_t alg
   }
   check_prefix(op, answer.post_ops_fused);
   if (takes_any_type(op)) return native_.create(op, algorithm);
-  if (auto plan = make_bfloat16_plan(context_, op)) return plan;
+  if (auto plan = make_own_plan(context_, op)) return plan;
   const WideOperation wide(op);
   return std::make_unique<WidenedPlan>(context_.engine, op,
                                        native_.create(Operation(wide.desc()), algorithm));

@@ -6,8 +6,8 @@
 
 namespace backends::cpu {
 
-// Serves what NativeProvider does, in bfloat16 and in canonical layouts: by kernels that widen and
-// round while they run (bfloat16/kernels.h), else by copies in float32 (widened.h).
+// Serves what NativeProvider does, in bfloat16 and in canonical layouts: by kernels of their own
+// (plans.h), else on copies in float32 (widened.h).
 class Bfloat16Provider : public Provider {
  public:
   Bfloat16Provider(Engine& engine, Layouts& layouts)
