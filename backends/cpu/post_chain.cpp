@@ -128,6 +128,19 @@ void PostChain::apply(const kernels::Table& kernel, float* y, int64_t offset, in
   if (fills_padding_) clear_padding(y, offset, count);
 }
 
+void PostChain::apply_to_rectangle(const kernels::Table& kernel, float* y, int64_t row_length,
+                                   const Rectangle& part, const void* const* inputs) const {
+  // Whole rows follow each other: as many at a time as fit into the first-level cache.
+  constexpr int64_t kCachedElements = 4096;
+  const bool whole = part.columns == row_length;
+  const int64_t together = whole ? std::max(kCachedElements / row_length, int64_t{1}) : 1;
+  for (int64_t r = 0; r < part.rows; r += together) {
+    const int64_t offset = (part.row + r) * row_length + part.column;
+    const int64_t count = std::min(together, part.rows - r) * part.columns;
+    apply(kernel, y + offset, offset, count, inputs);
+  }
+}
+
 void PostChain::apply_to_narrow(const kernels::Table& kernel, uint16_t* y, int64_t offset,
                                 int64_t count, const void* const* inputs) const {
   if (steps_.empty()) return;

@@ -12,6 +12,11 @@
 
 namespace backends::cpu {
 
+// Rows and columns of a matrix.
+struct Rectangle {
+  int64_t row, rows, column, columns;
+};
+
 // Immutable, so it may be used by several threads at once.
 class PostChain {
  public:
@@ -28,6 +33,10 @@ class PostChain {
   // output. Padded channels that were zero stay zero.
   void apply(const kernels::Table& kernel, float* y, int64_t offset, int64_t count,
              const void* const* inputs) const;
+  // As apply, to a rectangle of an output whose rows have `row_length` elements; y is its first
+  // one.
+  void apply_to_rectangle(const kernels::Table& kernel, float* y, int64_t row_length,
+                          const Rectangle& part, const void* const* inputs) const;
   // As apply, for an output in bfloat16 in the canonical layout, whose operands are in bfloat16
   // too: to its elements, which are rounded once, and to values of it that are not rounded yet.
   void apply_to_narrow(const kernels::Table& kernel, uint16_t* y, int64_t offset, int64_t count,

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backends/cpu/bfloat16/product.h"
+#include "backends/cpu/matrix_product.h"
 #include "backends/cpu/native.h"
 #include "backends/cpu/post_chain.h"
 #include "rt/operations.h"
@@ -13,25 +14,6 @@ namespace {
 
 constexpr char kImplementation[] = "bfloat16:product:amx";
 
-// A matmul as one product of two matrices.
-struct Problem {
-  bfloat16::Sizes sizes;
-  bool transpose_a, transpose_b;
-};
-
-bool is_canonical(const Operation& op) {
-  const auto canonical = [](const rt_tensor_desc& tensor) {
-    return tensor.layout == RT_LAYOUT_CANONICAL || tensor.layout == RT_LAYOUT_ANY;
-  };
-  for (uint32_t i = 0; i < op.input_count(); ++i) {
-    if (!canonical(op.input(i))) return false;
-  }
-  for (uint32_t i = 0; i < op.output_count(); ++i) {
-    if (!canonical(op.output(i))) return false;
-  }
-  return true;
-}
-
 bool types_fit(const Operation& op) {
   const rt_dtype c = op.output(0).dtype;
   return op.input(0).dtype == RT_BFLOAT16 && op.input(1).dtype == RT_BFLOAT16 &&
@@ -39,36 +21,26 @@ bool types_fit(const Operation& op) {
          (op.output_count() == 1 || op.output(1).dtype == c);
 }
 
-// The matmul as one product, with the rows of all batches as one matrix; empty if it is none, if
-// shapes or types do not fit, or if a dimension is 0.
-std::optional<Problem> parse(const Operation& op) {
-  if (!op.is(RT_OP_MATMUL) || op.own_input_count() != 2 || op.output_count() > 2 ||
-      !is_canonical(op) || !types_fit(op))
+// The matmul as one product; empty if this provider does not serve it.
+std::optional<MatrixProduct> parse(const Operation& op) {
+  if (!op.is(RT_OP_MATMUL) || op.output_count() > 2 || foreign_operand(op) >= 0 || !types_fit(op))
     return std::nullopt;
-  const rt_tensor_desc &a = op.input(0), &b = op.input(1), &c = op.output(0);
-  const bool ta = op.integer(RT_ATTR_TRANSPOSE_A, 0) != 0,
-             tb = op.integer(RT_ATTR_TRANSPOSE_B, 0) != 0;
-  if (a.rank < 2 || b.rank != 2 || c.rank != a.rank || (ta && a.rank != 2)) return std::nullopt;
-  const int64_t depth = ta ? a.dims[0] : last_dim(a);
-  const bfloat16::Sizes sizes{row_count(c), last_dim(c), depth};
-  const bool fits = (ta ? a.dims[1] : row_count(a)) == sizes.rows && b.dims[tb ? 1 : 0] == depth &&
-                    b.dims[tb ? 0 : 1] == sizes.columns;
-  if (!fits || sizes.rows == 0 || sizes.columns == 0 || depth == 0) return std::nullopt;
-  if (op.output_count() == 2) {
-    const rt_tensor_desc& d = op.output(1);
-    if (!ta || d.dtype != RT_FLOAT32 || d.rank != 1 || d.dims[0] != sizes.rows) return std::nullopt;
-  }
-  return Problem{sizes, ta, tb};
+  const auto product = as_one_product(op);
+  if (!product || op.output_count() == 1) return product;
+  const rt_tensor_desc& d = op.output(1);
+  const bool fits =
+      product->transpose_a && d.dtype == RT_FLOAT32 && d.rank == 1 && d.dims[0] == product->rows;
+  return fits ? product : std::nullopt;
 }
 
 class ProductPlan : public Plan {
  public:
-  ProductPlan(const Engine& engine, const Operation& op, const Problem& p,
+  ProductPlan(const Engine& engine, const Operation& op, const MatrixProduct& p,
               const bfloat16::MatrixUnit& unit)
       : engine_(engine),
         problem_(p),
-        product_(unit, p.sizes, engine.threads(), op.output_count() == 2),
-        chain_(op, ChannelOrder::innermost(p.sizes.columns)),
+        product_(unit, {p.rows, p.columns, p.depth}, engine.threads(), op.output_count() == 2),
+        chain_(op, ChannelOrder::innermost(p.columns)),
         narrow_(op.output(0).dtype == RT_BFLOAT16),
         row_sums_(op.output_count() == 2) {
     info_.implementation = kImplementation;
@@ -77,15 +49,15 @@ class ProductPlan : public Plan {
 
   void launch(const rt_launch& l) override {
     engine_.bind_calling_thread();
-    const bfloat16::Sizes& s = problem_.sizes;
+    const MatrixProduct& p = problem_;
     const auto matrix = [](const void* data, int64_t columns, int64_t rows, bool transposed) {
       const bfloat16::Matrix stored{static_cast<const uint16_t*>(data), transposed ? rows : columns,
                                     1};
       return transposed ? stored.transposed() : stored;
     };
     const auto finish = [&](const bfloat16::Block& block) { finish_block(l, block); };
-    product_.run(matrix(l.inputs[0], s.depth, s.rows, problem_.transpose_a),
-                 matrix(l.inputs[1], s.columns, s.depth, problem_.transpose_b),
+    product_.run(matrix(l.inputs[0], p.depth, p.rows, p.transpose_a),
+                 matrix(l.inputs[1], p.columns, p.depth, p.transpose_b),
                  row_sums_ ? output<float>(l, 1) : nullptr, l.workspace, std::cref(finish));
   }
 
@@ -95,7 +67,7 @@ class ProductPlan : public Plan {
     const kernels::Table& kernel = engine_.kernels();
     for (int64_t r = 0; r < block.rows; ++r) {
       float* const values = block.values + r * block.stride;
-      const int64_t offset = (block.row + r) * problem_.sizes.columns + block.column;
+      const int64_t offset = (block.row + r) * problem_.columns + block.column;
       if (narrow_) {
         chain_.apply_to_wide(kernel, values, offset, block.columns, l.inputs);
         kernel.narrow(values, output<uint16_t>(l, 0) + offset, block.columns);
@@ -108,16 +80,15 @@ class ProductPlan : public Plan {
   }
 
   const Engine& engine_;
-  Problem problem_;
+  MatrixProduct problem_;
   bfloat16::Product product_;
   PostChain chain_;
   bool narrow_, row_sums_;
 };
 
-double estimate(const Engine& engine, const Operation& op, const Problem& p) {
-  const auto rows = static_cast<double>(p.sizes.rows),
-             columns = static_cast<double>(p.sizes.columns),
-             depth = static_cast<double>(p.sizes.depth);
+double estimate(const Engine& engine, const Operation& op, const MatrixProduct& p) {
+  const auto rows = static_cast<double>(p.rows), columns = static_cast<double>(p.columns),
+             depth = static_cast<double>(p.depth);
   const double bytes =
       2.0 * (rows * depth + depth * columns) +
       static_cast<double>(rt::sdk::dtype_bytes(op.output(0).dtype)) * rows * columns;
@@ -133,7 +104,7 @@ Bfloat16ProductProvider::Bfloat16ProductProvider(const Engine& engine) : engine_
 
 Answer Bfloat16ProductProvider::query(const Operation& op) {
   Answer answer;
-  const std::optional<Problem> problem = parse(op);
+  const std::optional<MatrixProduct> problem = parse(op);
   if (unit_ == nullptr || !problem) return answer;
   check_post_ops(op);
   answer.level = RT_SUPPORT_NATIVE;
@@ -147,7 +118,7 @@ Answer Bfloat16ProductProvider::query(const Operation& op) {
 }
 
 std::unique_ptr<Plan> Bfloat16ProductProvider::create(const Operation& op, uint32_t algorithm) {
-  const std::optional<Problem> problem = parse(op);
+  const std::optional<MatrixProduct> problem = parse(op);
   if (unit_ == nullptr || !problem) {
     if (algorithm == 0) return nullptr;
     throw rt::sdk::Error(RT_ERROR_UNSUPPORTED,

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "backends/cpu/matrix_product.h"
 #include "backends/cpu/post_chain.h"
 #include "backends/cpu/window.h"
 #include "rt/operations.h"
@@ -19,8 +20,7 @@ constexpr uint32_t kPacked = 1;  // the algorithm
 // The layouts of weights that are stored as [O][depth], where the depth may be KH, KW and C, and of
 // those that are stored as [depth][O]. The upper half spells "PACK".
 constexpr uint64_t kColumns = UINT64_C(0x5041434B00000001), kRows = UINT64_C(0x5041434B00000002);
-constexpr int64_t kCachedElements = 4096;  // of the result that post-operations pass over at a time
-constexpr int64_t kFewestChannels = 16;    // with fewer, most of the products would be with zeros
+constexpr int64_t kFewestChannels = 16;  // with fewer, most of the products would be with zeros
 
 bool is_packed(uint64_t layout) { return layout == kColumns || layout == kRows; }
 
@@ -49,15 +49,11 @@ struct Problem {
 };
 
 std::optional<Problem> parse_matmul(const Operation& op) {
-  const rt_tensor_desc &a = op.input(0), &b = op.input(1), &y = op.output(0);
-  if (op.integer(RT_ATTR_TRANSPOSE_A, 0) != 0 || a.rank < 2 || b.rank != 2 || y.rank != a.rank)
-    return std::nullopt;
-  const bool transposed = op.integer(RT_ATTR_TRANSPOSE_B, 0) != 0;
+  const auto product = as_one_product(op);
+  if (!product || product->transpose_a) return std::nullopt;
   ImageSizes s;
-  for (int32_t i = 0; i + 1 < a.rank; ++i) s.n *= a.dims[i];
-  s.c = a.dims[a.rank - 1], s.o = y.dims[y.rank - 1];
-  if (b.dims[transposed ? 1 : 0] != s.c || b.dims[transposed ? 0 : 1] != s.o) return std::nullopt;
-  return Problem{s, transposed ? kColumns : kRows};
+  s.n = product->rows, s.c = product->depth, s.o = product->columns;
+  return Problem{s, product->transpose_b ? kColumns : kRows};
 }
 
 std::optional<Problem> parse_convolution(const Operation& op) {
@@ -73,8 +69,7 @@ std::optional<Problem> parse_convolution(const Operation& op) {
   return Problem{s, kColumns};
 }
 
-// Empty if this provider does not serve the operation with these layouts. The provider that is
-// asked first has checked the shapes of a matmul.
+// Empty if this provider does not serve the operation with these layouts.
 std::optional<Problem> parse(const Operation& op) {
   const bool matmul = op.is(RT_OP_MATMUL);
   if ((!matmul && !op.is(RT_OP_CONV2D)) || op.own_input_count() != 2 || op.output_count() != 1)
@@ -112,18 +107,8 @@ class ImagePlan : public Plan {
     auto* y = static_cast<float*>(l.outputs[0]);
     products::Finish finish;
     const auto apply = [&](int64_t row, int64_t rows, int64_t column, int64_t columns) {
-      if (columns == columns_) {  // whole rows follow each other: as many as fit into the cache
-        const int64_t together = std::max(kCachedElements / columns_, int64_t{1});
-        for (int64_t r = row; r < row + rows; r += together) {
-          const int64_t count = std::min(together, row + rows - r) * columns_;
-          chain_.apply(engine_.kernels(), y + r * columns_, r * columns_, count, l.inputs);
-        }
-        return;
-      }
-      for (int64_t r = row; r < row + rows; ++r) {
-        const int64_t offset = r * columns_ + column;
-        chain_.apply(engine_.kernels(), y + offset, offset, columns, l.inputs);
-      }
+      chain_.apply_to_rectangle(engine_.kernels(), y, columns_, {row, rows, column, columns},
+                                l.inputs);
     };
     if (!chain_.empty()) finish = std::cref(apply);
     product_.run(static_cast<const float*>(l.inputs[0]), l.inputs[1], y, l.workspace, finish);
