@@ -9,8 +9,8 @@
 
 namespace backends::cpu {
 
-// c [rows][columns] = a b, summed over `depth`. a is stored as [rows][depth], or as its transpose; so
-// is b.
+// c [rows][columns] = a b, summed over `depth`. a is stored as [rows][depth], or as its transpose;
+// so is b.
 struct MatrixProduct {
   int64_t rows, columns, depth;
   bool transpose_a, transpose_b;

@@ -8,7 +8,7 @@ namespace backends::cpu::batch_blocked {
 
 namespace {
 // Bytes of the second-level cache (1 MiB on Zen 4, 1 to 2 MiB on Intel servers) that the input rows
-// of a strip may take while all channel tiles process them.
+// of a strip may take while all channel tiles process them, before the next strip begins.
 constexpr int64_t kStripBytes = 384 * 1024;
 }  // namespace
 
@@ -29,26 +29,15 @@ Convolution::Convolution(const ConvShape& shape, Direction direction, int thread
       kernels_(&kernels),
       direction_(direction),
       threads_(std::max(1, threads)),
-      in_channels_(forward() ? shape.c : shape.o),
-      out_channels_(forward() ? shape.o : shape.c),
-      in_pixels_(forward() ? shape.h * shape.w : shape.p * shape.q),
-      out_pixels_(forward() ? shape.p * shape.q : shape.h * shape.w),
-      in_width_(forward() ? shape.w : shape.q),
-      kernel_(&best_width(kernels, out_channels_)),
-      channel_tiles_((out_channels_ + kernel_->width - 1) / kernel_->width),
+      images_(shape, direction),
+      kernel_(&best_width(kernels, images_.out_channels)),
+      channel_tiles_((images_.out_channels + kernel_->width - 1) / kernel_->width),
       geometry_(shape, direction,
-                {in_channels_, out_channels_, kernel_->max_pixels, strip_rows()}) {
+                {images_.in_channels, images_.out_channels, kernel_->max_pixels,
+                 images_.rows_that_fit(
+                     kStripBytes, images_.in_width * images_.in_channels * kBlock * 4, shape.kh)}) {
   const int64_t units = sample_blocks(shape.n) * strip_count();
   if (units % threads_ != 0 && units < 8 * threads_) channel_splits_ = channel_tiles_;
-}
-
-// The number of output rows in a strip: all channel tiles process its input before the next strip
-// begins.
-int64_t Convolution::strip_rows() const {
-  const int64_t height = forward() ? shape_.p : shape_.h;
-  const int64_t row_bytes = in_width_ * in_channels_ * kBlock * 4;
-  const int64_t in_rows = std::max<int64_t>(1, kStripBytes / row_bytes - shape_.kh + 1);
-  return std::clamp<int64_t>(in_rows * height / (in_pixels_ / in_width_), 1, height);
 }
 
 double Convolution::cycles() const {
@@ -70,7 +59,7 @@ double Convolution::cycles() const {
 
 uint64_t Convolution::workspace_bytes() const {
   return static_cast<uint64_t>(channel_tiles_ * kernel_->width * shape_.kh * shape_.kw *
-                               in_channels_) *
+                               images_.in_channels) *
          sizeof(float);
 }
 
@@ -84,9 +73,9 @@ void Convolution::pack(const float* weights, float* packed, int64_t begin, int64
     const int64_t channel = row / taps * width, tap = row % taps;
     const float* from =
         weights + (forward() ? tap : taps - 1 - tap) * shape_.c + channel * out_step;
-    float* to = packed + row * in_channels_ * width;
-    const int64_t valid = std::min(width, out_channels_ - channel);
-    for (int64_t i = 0; i < in_channels_; ++i, to += width) {
+    float* to = packed + row * images_.in_channels * width;
+    const int64_t valid = std::min(width, images_.out_channels - channel);
+    for (int64_t i = 0; i < images_.in_channels; ++i, to += width) {
       for (int64_t t = 0; t < width; ++t)
         to[t] = t < valid ? from[t * out_step + i * in_step] : 0.0f;
     }
@@ -98,17 +87,18 @@ void Convolution::run_unit(const float* in, const float* packed, float* out, con
   const int64_t split = unit % channel_splits_;
   const Strip& strip = geometry_.strips[unit / channel_splits_ % strip_count()];
   const int64_t block = unit / channel_splits_ / strip_count();
-  const int64_t y_block = block * out_pixels_ * out_channels_ * kBlock;
-  const int64_t w_tile = shape_.kh * shape_.kw * in_channels_ * kernel_->width;
+  const int64_t y_block = block * images_.out_pixels() * images_.out_channels * kBlock;
+  const int64_t w_tile = shape_.kh * shape_.kw * images_.in_channels * kernel_->width;
   ConvTile tile{};
-  tile.x = in + (block * in_pixels_ + strip.row_begin * in_width_) * in_channels_ * kBlock;
+  tile.x = in + (block * images_.in_pixels() + strip.row_begin * images_.in_width) *
+                    images_.in_channels * kBlock;
   tile.runs = geometry_.runs.data();
   tile.post = &post;
   for (int64_t t = channel_tiles_ * split / channel_splits_;
        t < channel_tiles_ * (split + 1) / channel_splits_; ++t) {
     tile.channel = static_cast<int32_t>(t * kernel_->width);
-    tile.channels =
-        static_cast<int32_t>(std::min<int64_t>(kernel_->width, out_channels_ - tile.channel));
+    tile.channels = static_cast<int32_t>(
+        std::min<int64_t>(kernel_->width, images_.out_channels - tile.channel));
     tile.y_offset = y_block + static_cast<int64_t>(tile.channel) * kBlock;
     tile.y = out + tile.y_offset;
     tile.w = packed + t * w_tile;

@@ -31,7 +31,6 @@ class Convolution {
 
  private:
   bool forward() const { return direction_ == Direction::kForward; }
-  int64_t strip_rows() const;
   int64_t strip_count() const { return static_cast<int64_t>(geometry_.strips.size()); }
   void pack(const float* weights, float* packed, int64_t begin, int64_t end) const;
   void run_unit(const float* in, const float* packed, float* out, const PostOps& post,
@@ -41,7 +40,7 @@ class Convolution {
   const KernelTable* kernels_;
   Direction direction_;
   int threads_;
-  int64_t in_channels_, out_channels_, in_pixels_, out_pixels_, in_width_;
+  Images images_;
   const ConvKernel* kernel_;
   int64_t channel_tiles_;
   int64_t channel_splits_ = 1;  // work items into which the channel tiles are divided

@@ -4,6 +4,24 @@
 
 namespace backends::cpu::batch_blocked {
 
+Images::Images(const ConvShape& s, Direction direction)
+    : in_channels(s.c),
+      in_height(s.h),
+      in_width(s.w),
+      out_channels(s.o),
+      out_height(s.p),
+      out_width(s.q) {
+  if (direction == Direction::kForward) return;
+  std::swap(in_channels, out_channels);
+  std::swap(in_height, out_height);
+  std::swap(in_width, out_width);
+}
+
+int64_t Images::rows_that_fit(int64_t bytes, int64_t row_bytes, int64_t filter_rows) const {
+  const int64_t in_rows = std::max<int64_t>(1, bytes / row_bytes - filter_rows + 1);
+  return std::clamp<int64_t>(in_rows * out_height / in_height, 1, out_height);
+}
+
 // One dimension of the output: the taps that are inside the input, for each position.
 struct Geometry::Axis {
   // One tap of the filter along this dimension.
@@ -20,12 +38,12 @@ struct Geometry::Axis {
 };
 
 Geometry::Geometry(const ConvShape& s, Direction direction, const Sizes& sizes) : sizes_(sizes) {
-  const bool forward = direction == Direction::kForward;
-  in_width_ = forward ? s.w : s.q;
-  const Axis rows = axis(direction, forward ? s.p : s.h, forward ? s.h : s.p, s.kh, s.stride_h,
+  const Images images(s, direction);
+  in_width_ = images.in_width;
+  const Axis rows = axis(direction, images.out_height, images.in_height, s.kh, s.stride_h,
                          s.pad_top, s.dilation_h);
   const Axis columns =
-      axis(direction, forward ? s.q : s.w, in_width_, s.kw, s.stride_w, s.pad_left, s.dilation_w);
+      axis(direction, images.out_width, in_width_, s.kw, s.stride_w, s.pad_left, s.dilation_w);
   std::vector<int32_t> first_run;
   for (size_t r = 0; r < rows.classes.size(); ++r) {
     for (size_t c = 0; c < columns.classes.size(); ++c) {

@@ -13,6 +13,19 @@ namespace backends::cpu::batch_blocked {
 // Which of the two operations a convolution computes.
 enum class Direction { kForward, kBackwardData };
 
+// The images that a convolution reads and writes: x and y, or dy and dx.
+struct Images {
+  int64_t in_channels, in_height, in_width;
+  int64_t out_channels, out_height, out_width;
+
+  Images(const ConvShape& shape, Direction direction);
+  int64_t in_pixels() const { return in_height * in_width; }
+  int64_t out_pixels() const { return out_height * out_width; }
+  // The number of output rows, at least 1, whose input fits into `bytes`. An input row has
+  // `row_bytes` bytes, and the filter `filter_rows` rows.
+  int64_t rows_that_fit(int64_t bytes, int64_t row_bytes, int64_t filter_rows) const;
+};
+
 // The output rows of a strip are computed before those of the next one, so that their input stays
 // in the cache.
 struct Strip {

@@ -36,28 +36,22 @@ MatrixUnitConvolution::MatrixUnitConvolution(const ConvShape& shape, Direction d
       threads_(std::max(1, threads)),
       kernels_(matrix_unit_kernels()),
       packing_(products::split_kernels()),
-      in_channels_(forward() ? shape.c : shape.o),
-      out_channels_(forward() ? shape.o : shape.c),
-      in_width_(forward() ? shape.w : shape.q),
-      in_pixels_(forward() ? shape.h * shape.w : shape.p * shape.q),
-      out_pixels_(forward() ? shape.p * shape.q : shape.h * shape.w),
-      steps_(divide_up(in_channels_, kMatrixChannels)),
-      channel_tiles_(divide_up(out_channels_, kMatrixChannels)),
-      geometry_(shape, direction, {steps_, out_channels_, 2, strip_rows()}),
+      images_(shape, direction),
+      steps_(divide_up(images_.in_channels, kMatrixChannels)),
+      channel_tiles_(divide_up(images_.out_channels, kMatrixChannels)),
+      geometry_(shape, direction, {steps_, images_.out_channels, 2, strip_rows()}),
       exact_(shape, direction, threads, kernels) {
   const int64_t units = sample_blocks(shape.n) * strip_count();
   if (units % threads_ != 0 && units < 8 * threads_) channel_splits_ = channel_tiles_;
 }
 
 int64_t MatrixUnitConvolution::strip_rows() const {
-  const int64_t height = forward() ? shape_.p : shape_.h, blocks = sample_blocks(shape_.n);
-  const int64_t in_height = in_pixels_ / in_width_;
-  const int64_t in_rows =
-      std::max<int64_t>(1, kStripBytes / (in_width_ * steps_ * kPackedPixel) - shape_.kh + 1);
-  int64_t rows = std::clamp<int64_t>(in_rows * height / in_height, 1, height);
+  const int64_t rows =
+      images_.rows_that_fit(kStripBytes, images_.in_width * steps_ * kPackedPixel, shape_.kh);
+  const int64_t blocks = sample_blocks(shape_.n);
+  if (blocks % threads_ == 0) return rows;
   // Every thread finds a strip, if there are enough rows.
-  if (blocks % threads_ != 0) rows = std::min(rows, divide_up(height * blocks, threads_));
-  return rows;
+  return std::min(rows, divide_up(images_.out_height * blocks, threads_));
 }
 
 int64_t MatrixUnitConvolution::strip_bytes() const {
@@ -65,7 +59,7 @@ int64_t MatrixUnitConvolution::strip_bytes() const {
   for (const Strip& strip : geometry_.strips) {
     rows = std::max<int64_t>(rows, strip.row_end - strip.row_begin);
   }
-  return rows * in_width_ * steps_ * kPackedPixel;
+  return rows * images_.in_width * steps_ * kPackedPixel;
 }
 
 uint64_t MatrixUnitConvolution::workspace_bytes() const {
@@ -82,7 +76,7 @@ double MatrixUnitConvolution::cycles() const {
   }
   double packed = 0;  // registers of a block
   for (const Strip& strip : geometry_.strips) {
-    packed += static_cast<double>((strip.row_end - strip.row_begin) * in_width_ * steps_ *
+    packed += static_cast<double>((strip.row_end - strip.row_begin) * images_.in_width * steps_ *
                                   kMatrixChannels * channel_splits_);
   }
   const auto weights = static_cast<double>(channel_tiles_ * taps() * steps_) * 2 * kMatrixChannels;
@@ -99,12 +93,12 @@ bool MatrixUnitConvolution::pack_weights(const Call& call, int64_t part, int64_t
   bool good = true;
   for (int64_t unit = units * part / parts; unit < units * (part + 1) / parts; ++unit) {
     const int64_t channel = unit / taps() * kMatrixChannels, tap = unit % taps();
-    const int64_t rows = std::min<int64_t>(kMatrixChannels, out_channels_ - channel);
+    const int64_t rows = std::min<int64_t>(kMatrixChannels, images_.out_channels - channel);
     const products::Matrix weights =
         forward()
             ? products::Matrix{call.weights + channel * output + tap * shape_.c, output, 1}
             : products::Matrix{call.weights + (taps() - 1 - tap) * shape_.c + channel, 1, output};
-    good &= packing_->pack_left(weights, rows, in_channels_,
+    good &= packing_->pack_left(weights, rows, images_.in_channels,
                                 call.packed + unit * steps_ * kPackedWeights);
   }
   return good;
@@ -114,11 +108,12 @@ bool MatrixUnitConvolution::pack_weights(const Call& call, int64_t part, int64_t
 bool MatrixUnitConvolution::run_unit(const Call& call, int64_t unit, char* packed) const {
   const int64_t split = unit % channel_splits_, block = unit / channel_splits_ / strip_count();
   const Strip& strip = geometry_.strips[unit / channel_splits_ % strip_count()];
-  const float* rows =
-      call.in + (block * in_pixels_ + strip.row_begin * in_width_) * in_channels_ * kBlock;
+  const float* rows = call.in + (block * images_.in_pixels() + strip.row_begin * images_.in_width) *
+                                    images_.in_channels * kBlock;
   const auto samples = static_cast<int32_t>(std::min<int64_t>(kBlock, shape_.n - block * kBlock));
-  if (!kernels_->pack_pixels(rows, in_channels_, (strip.row_end - strip.row_begin) * in_width_,
-                             samples, packed)) {
+  if (!kernels_->pack_pixels(rows, images_.in_channels,
+                             (strip.row_end - strip.row_begin) * images_.in_width, samples,
+                             packed)) {
     return false;
   }
   MatrixTile tile{};
@@ -128,9 +123,9 @@ bool MatrixUnitConvolution::run_unit(const Call& call, int64_t unit, char* packe
   for (int64_t t = channel_tiles_ * split / channel_splits_;
        t < channel_tiles_ * (split + 1) / channel_splits_; ++t) {
     tile.channel = static_cast<int32_t>(t * kMatrixChannels);
-    tile.channels =
-        static_cast<int32_t>(std::min<int64_t>(kMatrixChannels, out_channels_ - tile.channel));
-    tile.y_offset = (block * out_pixels_ * out_channels_ + tile.channel) * kBlock;
+    tile.channels = static_cast<int32_t>(
+        std::min<int64_t>(kMatrixChannels, images_.out_channels - tile.channel));
+    tile.y_offset = (block * images_.out_pixels() * images_.out_channels + tile.channel) * kBlock;
     tile.y = call.out + tile.y_offset;
     tile.w = call.packed + t * taps() * steps_ * kPackedWeights;
     for (int32_t i = strip.tile_begin; i < strip.tile_end; ++i) {

@@ -42,7 +42,7 @@ class MatrixUnitConvolution {
   int threads_;
   const MatrixUnitKernels* kernels_;
   const products::KernelTable* packing_;  // of weights
-  int64_t in_channels_, out_channels_, in_width_, in_pixels_, out_pixels_;
+  Images images_;
   int64_t steps_;          // of kMatrixChannels input channels
   int64_t channel_tiles_;  // of kMatrixChannels output channels
   int64_t channel_splits_ = 1;

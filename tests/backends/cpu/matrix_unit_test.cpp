@@ -85,37 +85,29 @@ TEST_F(MatrixUnit, BackwardWeights) {
   });
 }
 
-// The result of the last sample of `s`, whose first number of x, or the first weight, is `special`.
-template <typename Run>
-void expect_as_without_the_unit(const ConvShape& s, float special, bool in_weights, Run run_both) {
-  Data data(s);
-  (in_weights ? data.w : data.x).front() = special;
-  const auto [actual, expected] = run_both(data);
+// NaN counts as equal to NaN.
+void expect_same(const Values& actual, const Values& expected) {
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t i = 0; i < actual.size(); ++i) {
-    if (std::isnan(expected[i])) {
-      EXPECT_TRUE(std::isnan(actual[i])) << i;
-    } else {
-      EXPECT_EQ(actual[i], expected[i]) << i;
-    }
+    EXPECT_TRUE(actual[i] == expected[i] || (std::isnan(actual[i]) && std::isnan(expected[i])))
+        << i << ": " << actual[i] << ", expected " << expected[i];
   }
 }
 
 // What the unit cannot multiply is left to the direct algorithm as a whole.
 TEST_F(MatrixUnit, NumbersThatCannotBePacked) {
   const ConvShape s = conv(20, 5, 5, 40, 8, 3, 3, 1, 1, 1, 1, 1);
+  const KernelTable& k = kernels_for(widest_isa());
   const float inf = std::numeric_limits<float>::infinity();
   for (const float special : {inf, -inf, std::nanf(""), 3e38f, -1e9f}) {
     for (const bool in_weights : {false, true}) {
       SCOPED_TRACE(std::to_string(special) + (in_weights ? " in w" : " in x"));
-      expect_as_without_the_unit(s, special, in_weights, [&](const Data& data) {
-        Buffer x = block(data.x, s.n), w = copy(data.w);
-        const KernelTable& k = kernels_for(widest_isa());
-        const int64_t elements = s.p * s.q * s.o;
-        return std::pair(
-            run(MatrixUnitConvolution(s, Direction::kForward, 2, k), x, w, elements, s.n, {}),
-            run(Convolution(s, Direction::kForward, 2, k), x, w, elements, s.n, {}));
-      });
+      Data data(s);
+      (in_weights ? data.w : data.x).front() = special;
+      Buffer x = block(data.x, s.n), w = copy(data.w);
+      const auto result = [&](const auto& op) { return run(op, x, w, s.p * s.q * s.o, s.n, {}); };
+      expect_same(result(MatrixUnitConvolution(s, Direction::kForward, 2, k)),
+                  result(Convolution(s, Direction::kForward, 2, k)));
     }
   }
 }
@@ -132,12 +124,8 @@ TEST_F(MatrixUnit, GradientOfNumbersThatCannotBePacked) {
       op.run(x.get(), dy.get(), dw.get(), nullptr, workspace.get());
       return Values(dw.get(), dw.get() + dw.size());
     };
-    const Values actual = gradient(PackedGradient(s, 2, *matrix_unit_gradient_kernels(), k));
-    const Values expected = gradient(WeightGradient(s, 2, k));
-    for (size_t i = 0; i < actual.size(); ++i) {
-      EXPECT_TRUE(actual[i] == expected[i] || (std::isnan(actual[i]) && std::isnan(expected[i])))
-          << i;
-    }
+    expect_same(gradient(PackedGradient(s, 2, *matrix_unit_gradient_kernels(), k)),
+                gradient(WeightGradient(s, 2, k)));
   }
 }
 
