@@ -5,16 +5,11 @@
 
 #include <cstdint>
 
+#include "backends/cpu/attention/attention.h"
 #include "backends/cpu/bfloat16/matrix_unit.h"
 #include "backends/cpu/kernels/table.h"
 
 namespace backends::cpu::bfloat16 {
-
-// The operands are qkv [samples][length][3 * heads * width] and y [samples][length][heads * width].
-struct AttentionShape {
-  int64_t samples, length, heads, width;
-  bool causal;
-};
 
 // The longest sequence: backward keeps two matrices [length][length] of one head for each thread.
 inline constexpr int64_t kLongestSequence = 2048;
@@ -25,7 +20,7 @@ inline constexpr int64_t kLongestSequence = 2048;
 class Attention {
  public:
   // `threads` >= 1. `unit` and `kernel` outlive this object.
-  Attention(const AttentionShape& shape, int threads, const MatrixUnit& unit,
+  Attention(const attention::Shape& shape, int threads, const MatrixUnit& unit,
             const kernels::Table& kernel)
       : shape_(shape), threads_(threads), unit_(&unit), kernel_(&kernel) {}
 
@@ -64,7 +59,7 @@ class Attention {
                      int64_t rows, const float* factors, int64_t factor_step, uint16_t* to,
                      int64_t to_row) const;
 
-  AttentionShape shape_;
+  attention::Shape shape_;
   int threads_;
   const MatrixUnit* unit_;
   const kernels::Table* kernel_;
