@@ -416,9 +416,11 @@ class LayoutChoice {
   bool keeps_parameters_;
 };
 
-// Whether the device still offers every candidate of a decision. The queries also tell the device
-// which layouts are in use, in the order in which the decision was made.
+// Whether a decision is one for this graph, and the device still offers all of its candidates. The
+// queries also tell the device which layouts are in use, in the order in which the decision was
+// made.
 bool is_offered(const Graph& graph, Target& target, const LayoutDecision& decision) {
+  if (decision.size() != graph.nodes.size()) return false;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     if (!is_chosen(graph, target, node)) continue;

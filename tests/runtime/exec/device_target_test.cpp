@@ -160,15 +160,17 @@ TEST_F(DeviceTargetTest, WithoutMemoryForMeasuringEstimatesStay) {
 }
 
 // Measures two candidates of an addition, the second of which begins with launch number 5: one
-// launch that does not count and three that do. The addition takes so long that there are no more
-// than these. Launch number `fails` fails.
+// launch that does not count and three that do. The addition takes longer than the third of a
+// millisecond from which on there are no more than these, and in a build with sanitizers less than
+// the tenth of a second from which on `slow_ms` = 500 would not be hopeless. Launch number `fails`
+// fails.
 std::vector<graph::Candidate> measured(const std::string& slow_ms, const std::string& fails) {
   const auto device =
       test::open_device("simulated", {{"slow_launch", "5"},
                                       {"slow_ms", slow_ms},
                                       {"fail_after", std::to_string(std::stoi(fails) - 1)}});
   DeviceTarget target(device, {.tune = Tune::kFull});
-  const Graph graph = sigmoid_of_sum(50000);
+  const Graph graph = sigmoid_of_sum(5000);
   std::vector<graph::Candidate> list = target.candidates(graph, graph.nodes[0], {0, 0}, {0});
   list.push_back(list.at(0));
   list[1].algorithm = 0;  // the device's choice, which is the same one, counts as another candidate
