@@ -16,6 +16,9 @@
 #define RT_OP_AVG_POOL2D_BACKWARD "avg_pool2d_backward"
 #define RT_OP_GLOBAL_AVG_POOL "global_avg_pool"
 #define RT_OP_GLOBAL_AVG_POOL_BACKWARD "global_avg_pool_backward"
+/* A convolution, an activation and a pooling in one; since minor version 1 */
+#define RT_OP_CONV2D_POOL2D "conv2d_pool2d"
+#define RT_OP_CONV2D_POOL2D_BACKWARD_WEIGHTS "conv2d_pool2d_backward_weights"
 /* Element by element */
 #define RT_OP_ACTIVATION "activation"
 #define RT_OP_ACTIVATION_BACKWARD "activation_backward"
@@ -108,7 +111,8 @@
 #define RT_ATTR_KERNEL_H "kernel_h"                   /* I pooling */
 #define RT_ATTR_KERNEL_W "kernel_w"                   /* I pooling */
 #define RT_ATTR_COUNT_INCLUDE_PAD "count_include_pad" /* I [1] avg_pool2d */
-#define RT_ATTR_FUNCTION "function"                   /* I activation, reduce */
+#define RT_ATTR_AVERAGE "average"                     /* I conv2d_pool2d: 1 mean, 0 maximum */
+#define RT_ATTR_FUNCTION "function"                   /* I activation, reduce; [0] conv2d_pool2d */
 #define RT_ATTR_ALPHA "alpha"                         /* N [1] scale */
 #define RT_ATTR_BETA "beta"                           /* N [0] scale */
 #define RT_ATTR_VALUE "value"                         /* N [0] fill */
