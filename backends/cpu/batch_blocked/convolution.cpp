@@ -24,7 +24,7 @@ const ConvKernel& best_width(const KernelTable& kernels, int64_t channels) {
 }
 
 Convolution::Convolution(const ConvShape& shape, Direction direction, int threads,
-                         const KernelTable& kernels)
+                         const KernelTable& kernels, int64_t strip_rows)
     : shape_(shape),
       kernels_(&kernels),
       direction_(direction),
@@ -32,10 +32,13 @@ Convolution::Convolution(const ConvShape& shape, Direction direction, int thread
       images_(shape, direction),
       kernel_(&best_width(kernels, images_.out_channels)),
       channel_tiles_((images_.out_channels + kernel_->width - 1) / kernel_->width),
+      strip_rows_(strip_rows > 0
+                      ? strip_rows
+                      : images_.rows_that_fit(kStripBytes,
+                                              images_.in_width * images_.in_channels * kBlock * 4,
+                                              shape.kh)),
       geometry_(shape, direction,
-                {images_.in_channels, images_.out_channels, kernel_->max_pixels,
-                 images_.rows_that_fit(
-                     kStripBytes, images_.in_width * images_.in_channels * kBlock * 4, shape.kh)}) {
+                {images_.in_channels, images_.out_channels, kernel_->max_pixels, strip_rows_}) {
   const int64_t units = sample_blocks(shape.n) * strip_count();
   if (units % threads_ != 0 && units < 8 * threads_) channel_splits_ = channel_tiles_;
 }
@@ -65,7 +68,7 @@ uint64_t Convolution::workspace_bytes() const {
 
 // Packs weights [O,KH,KW,C] as [channel tile][KH][KW][input channel][width], for rows begin..end of
 // the first three dimensions.
-void Convolution::pack(const float* weights, float* packed, int64_t begin, int64_t end) const {
+void Convolution::pack_rows(const float* weights, float* packed, int64_t begin, int64_t end) const {
   const int64_t taps = shape_.kh * shape_.kw, width = kernel_->width;
   const int64_t out_step = forward() ? taps * shape_.c : 1;
   const int64_t in_step = forward() ? 1 : taps * shape_.c;
@@ -82,25 +85,27 @@ void Convolution::pack(const float* weights, float* packed, int64_t begin, int64
   }
 }
 
-void Convolution::run_unit(const float* in, const float* packed, float* out, const PostOps& post,
-                           int64_t unit) const {
-  const int64_t split = unit % channel_splits_;
-  const Strip& strip = geometry_.strips[unit / channel_splits_ % strip_count()];
-  const int64_t block = unit / channel_splits_ / strip_count();
-  const int64_t y_block = block * images_.out_pixels() * images_.out_channels * kBlock;
+void Convolution::pack(const float* weights, void* workspace, int64_t part, int64_t parts) const {
+  const int64_t rows = channel_tiles_ * shape_.kh * shape_.kw;
+  pack_rows(weights, static_cast<float*>(workspace), rows * part / parts,
+            rows * (part + 1) / parts);
+}
+
+void Convolution::run_tiles(const float* in, const float* packed, float* out, int64_t offset,
+                            const PostOps& post, int64_t block, const Strip& strip, int64_t begin,
+                            int64_t end) const {
   const int64_t w_tile = shape_.kh * shape_.kw * images_.in_channels * kernel_->width;
   ConvTile tile{};
   tile.x = in + (block * images_.in_pixels() + strip.row_begin * images_.in_width) *
                     images_.in_channels * kBlock;
   tile.runs = geometry_.runs.data();
   tile.post = &post;
-  for (int64_t t = channel_tiles_ * split / channel_splits_;
-       t < channel_tiles_ * (split + 1) / channel_splits_; ++t) {
+  for (int64_t t = begin; t < end; ++t) {
     tile.channel = static_cast<int32_t>(t * kernel_->width);
     tile.channels = static_cast<int32_t>(
         std::min<int64_t>(kernel_->width, images_.out_channels - tile.channel));
-    tile.y_offset = y_block + static_cast<int64_t>(tile.channel) * kBlock;
-    tile.y = out + tile.y_offset;
+    tile.y_offset = offset + static_cast<int64_t>(tile.channel) * kBlock;
+    tile.y = out + static_cast<int64_t>(tile.channel) * kBlock;
     tile.w = packed + t * w_tile;
     for (int32_t i = strip.tile_begin; i < strip.tile_end; ++i) {
       tile.pixels = &geometry_.tiles[i];
@@ -109,15 +114,32 @@ void Convolution::run_unit(const float* in, const float* packed, float* out, con
   }
 }
 
+void Convolution::run_strip(const float* in, const void* workspace, float* rows,
+                            const PostOps& post, int64_t block, int64_t strip) const {
+  const int64_t row = images_.out_width * images_.out_channels * kBlock;
+  run_tiles(in, static_cast<const float*>(workspace), rows - strip * strip_rows_ * row, 0, post,
+            block, geometry_.strips[strip], 0, channel_tiles_);
+}
+
+void Convolution::run_unit(const float* in, const float* packed, float* out, const PostOps& post,
+                           int64_t unit) const {
+  const int64_t split = unit % channel_splits_;
+  const Strip& strip = geometry_.strips[unit / channel_splits_ % strip_count()];
+  const int64_t block = unit / channel_splits_ / strip_count();
+  const int64_t y_block = block * images_.out_pixels() * images_.out_channels * kBlock;
+  run_tiles(in, packed, out + y_block, y_block, post, block, strip,
+            channel_tiles_ * split / channel_splits_,
+            channel_tiles_ * (split + 1) / channel_splits_);
+}
+
 void Convolution::run(const float* in, const float* weights, float* out, void* workspace,
                       const PostOps& post) const {
-  auto* packed = static_cast<float*>(workspace);
-  const int64_t rows = channel_tiles_ * shape_.kh * shape_.kw;
+  const auto* packed = static_cast<const float*>(workspace);
   const int64_t units = sample_blocks(shape_.n) * strip_count() * channel_splits_;
 #pragma omp parallel num_threads(threads_)
   {
     const int64_t part = omp_get_thread_num(), parts = omp_get_num_threads();
-    pack(weights, packed, rows * part / parts, rows * (part + 1) / parts);
+    pack(weights, workspace, part, parts);
 #pragma omp barrier
     for (int64_t unit = units * part / parts; unit < units * (part + 1) / parts; ++unit) {
       run_unit(in, packed, out, post, unit);

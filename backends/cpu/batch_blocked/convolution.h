@@ -14,8 +14,10 @@ const ConvKernel& best_width(const KernelTable& kernels, int64_t channels);
 // at once with different buffers.
 class Convolution {
  public:
-  // `threads` >= 1. `kernels` outlives this object.
-  Convolution(const ConvShape& shape, Direction direction, int threads, const KernelTable& kernels);
+  // `threads` >= 1. `kernels` outlives this object. `strip_rows` output rows are computed before
+  // the next ones; 0: as many as the cache holds the input of.
+  Convolution(const ConvShape& shape, Direction direction, int threads, const KernelTable& kernels,
+              int64_t strip_rows = 0);
 
   // Bytes for the packed weights. run() writes the workspace before it reads it.
   uint64_t workspace_bytes() const;
@@ -26,13 +28,27 @@ class Convolution {
   void run(const float* in, const float* weights, float* out, void* workspace,
            const PostOps& post) const;
 
+  // The two halves of run(), for callers that do something else between strips. pack() does part
+  // number `part` of `parts` of packing the weights into the workspace; all parts have to be done
+  // before run_strip() computes one strip of rows of one sample block, with all channels, into
+  // `rows`, where the strip's first output row begins. `post` has no operand but a bias.
+  void pack(const float* weights, void* workspace, int64_t part, int64_t parts) const;
+  void run_strip(const float* in, const void* workspace, float* rows, const PostOps& post,
+                 int64_t block, int64_t strip) const;
+  int64_t strip_count() const { return static_cast<int64_t>(geometry_.strips.size()); }
+  int64_t strip_rows() const { return strip_rows_; }
+
   // Estimated cycles of a core that does one vector product per cycle, without the time for memory.
   double cycles() const;
 
  private:
   bool forward() const { return direction_ == Direction::kForward; }
-  int64_t strip_count() const { return static_cast<int64_t>(geometry_.strips.size()); }
-  void pack(const float* weights, float* packed, int64_t begin, int64_t end) const;
+  void pack_rows(const float* weights, float* packed, int64_t begin, int64_t end) const;
+  // Computes channel tiles begin..end of a strip. `out` is where the output of the block would
+  // begin, `offset` elements behind the operands of post-operations.
+  void run_tiles(const float* in, const float* packed, float* out, int64_t offset,
+                 const PostOps& post, int64_t block, const Strip& strip, int64_t begin,
+                 int64_t end) const;
   void run_unit(const float* in, const float* packed, float* out, const PostOps& post,
                 int64_t unit) const;
 
@@ -43,6 +59,7 @@ class Convolution {
   Images images_;
   const ConvKernel* kernel_;
   int64_t channel_tiles_;
+  int64_t strip_rows_;
   int64_t channel_splits_ = 1;  // work items into which the channel tiles are divided
   Geometry geometry_;
 };

@@ -121,6 +121,19 @@ struct PoolWindow {
   int32_t first, pitch;  // position of the first element inside the image; positions per row
 };
 
+// One output row of a pooling whose windows do not overlap, and the rows of the image under it, for
+// one sample block. Columns of the image that fill no window are left out.
+struct PooledRow {
+  float* image;   // [window_h][width][channels][kBlock]
+  float* pooled;  // [columns][channels][kBlock]
+  // [columns][channels][window_h * window_w]: bit s says that the gradient of sample s passes to
+  // this element of the window. null: to all of them, or nobody asks.
+  uint16_t* passes;
+  int32_t window_h, window_w, width, columns, channels;
+  float factor;     // of an average and of its gradient; 0: the largest element is taken
+  int32_t is_relu;  // the image is the result of relu: elements that are not positive pass nothing
+};
+
 }  // namespace backends::cpu::batch_blocked
 
 #endif  // BACKENDS_CPU_BATCH_BLOCKED_KERNEL_ARGUMENTS_H_

@@ -25,6 +25,10 @@ struct KernelTable {
   void (*avg_pool)(const PoolWindow&);  // forward and backward
   void (*max_pool)(const PoolWindow&);
   void (*max_pool_backward)(const PoolWindow&);
+  // pool_row writes `pooled` and, if it is not null, `passes`; unpool_row, its adjoint, reads both
+  // and writes the whole image.
+  void (*pool_row)(const PooledRow&);
+  void (*unpool_row)(const PooledRow&);
   // Applies `post` in place to the `count` floats (a multiple of kBlock) of a tensor from `offset`
   // on; `y` points at the first of them. `channels` is the number of channels of the tensor.
   void (*apply_post)(float* y, int64_t offset, int64_t count, int32_t channels,

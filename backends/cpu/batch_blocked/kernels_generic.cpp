@@ -15,6 +15,7 @@ constexpr int kGradientOutputs = 4;
 #include "backends/cpu/batch_blocked/conv_kernels.inc"
 #include "backends/cpu/batch_blocked/weight_kernels.inc"
 #include "backends/cpu/batch_blocked/other_kernels.inc"
+#include "backends/cpu/batch_blocked/pooled_kernels.inc"
 #include "backends/cpu/batch_blocked/pair_kernels.inc"
 #include "backends/cpu/batch_blocked/gradient_kernels.inc"
 #include "backends/cpu/batch_blocked/winograd_kernels.inc"
@@ -31,6 +32,7 @@ const KernelTable kGenericKernels = {
     kWinograd,  sizeof(kWinograd) / sizeof(kWinograd[0]),
     sum_lanes,  avg_pool,
     max_pool,   max_pool_backward,
+    pool_row,   unpool_row,
     apply_post, to_block,
     from_block,
 };

@@ -6,6 +6,7 @@
 #include "backends/cpu/batch_blocked/convolution.h"
 #include "backends/cpu/batch_blocked/matrix_unit_convolution.h"
 #include "backends/cpu/batch_blocked/packed_gradient.h"
+#include "backends/cpu/batch_blocked/pooled_convolution.h"
 #include "backends/cpu/batch_blocked/pooling.h"
 #include "backends/cpu/batch_blocked/reorder.h"
 #include "backends/cpu/batch_blocked/weight_gradient.h"
@@ -112,11 +113,10 @@ class PostPlan {
   std::array<int32_t, kMaxPostOps> operands_{};
 };
 
-ConvShape conv_shape(const Operation& op, const rt_tensor_desc& x, const rt_tensor_desc& w,
-                     const rt_tensor_desc& y) {
-  const Window window = convolution_window(op, x, w, y);
-  ConvShape s{x.dims[0], x.dims[1], x.dims[2], x.dims[3], y.dims[3],
-              w.dims[1], w.dims[2], y.dims[1], y.dims[2]};
+ConvShape conv_shape(const Window& window, const rt_tensor_desc& x, int64_t o, int64_t p,
+                     int64_t q) {
+  ConvShape s{x.dims[0],       x.dims[1],       x.dims[2], x.dims[3], o,
+              window.kernel_h, window.kernel_w, p,         q};
   s.stride_h = window.stride_h;
   s.stride_w = window.stride_w;
   s.pad_top = window.pad_top;
@@ -124,6 +124,22 @@ ConvShape conv_shape(const Operation& op, const rt_tensor_desc& x, const rt_tens
   s.dilation_h = window.dilation_h;
   s.dilation_w = window.dilation_w;
   return s;
+}
+
+ConvShape conv_shape(const Operation& op, const rt_tensor_desc& x, const rt_tensor_desc& w,
+                     const rt_tensor_desc& y) {
+  return conv_shape(convolution_window(op, x, w, y), x, y.dims[3], y.dims[1], y.dims[2]);
+}
+
+PooledShape pooled_shape(const Operation& op) {
+  const bool forward = op.is(RT_OP_CONV2D_POOL2D);
+  const rt_tensor_desc& x = op.input(0);
+  const rt_tensor_desc& w = forward ? op.input(1) : op.output(0);
+  const rt_tensor_desc& y = forward ? op.output(0) : op.input(1);
+  const PooledWindow window = pooled_window(op, x, w, y);
+  return {conv_shape(window.convolution, x, w.dims[0], window.image_h, window.image_w),
+          window.kernel_h, window.kernel_w, op.integer(RT_ATTR_AVERAGE) != 0,
+          op.integer(RT_ATTR_FUNCTION, 0) == RT_ACTIVATION_RELU};
 }
 
 bool is_backward_pool(const Operation& op) {
@@ -323,6 +339,48 @@ Priced make_pooling(const Engine& engine, const Operation& op) {
   if (!(max && backward)) plan->edit().in_place[0] = post.in_place_mask();
   result.plan = std::move(plan);
   return result;
+}
+
+// The most products for an element of the image with which its way through memory takes longer than
+// the direct algorithm. With more, a faster algorithm and a pooling of its own win.
+constexpr int64_t kMostPooledProducts = 75;
+
+std::string pooled_refusal(const Operation& op) {
+  const int64_t function = op.integer(RT_ATTR_FUNCTION, 0);
+  if (function != 0 && function != RT_ACTIVATION_RELU) return "another activation than relu";
+  const PooledShape shape = pooled_shape(op);
+  const ConvShape& s = shape.conv;
+  if (s.c * s.kh * s.kw > kMostPooledProducts) {
+    return rt::sdk::format("%ld products for an element of the convolution, at most %ld",
+                           static_cast<long>(s.c * s.kh * s.kw),
+                           static_cast<long>(kMostPooledProducts));
+  }
+  if (2 * s.n < sample_blocks(s.n) * kBlock) {
+    return rt::sdk::format("%ld samples, which fill less than half of the lanes",
+                           static_cast<long>(s.n));
+  }
+  return {};
+}
+
+Priced make_pooled(const Engine& engine, const Operation& op) {
+  const PooledShape shape = pooled_shape(op);
+  const int threads = engine.threads();
+  const KernelTable& kernels = kernels_of(engine);
+  if (op.is(RT_OP_CONV2D_POOL2D)) {
+    const PooledConvolution kernel(shape, threads, kernels);
+    auto plan = make_plan(engine, op.desc().name, kernel.workspace_bytes(), [=](const auto& l) {
+      kernel.run(input(l, 0), input(l, 1), input(l, 2), output(l, 0),
+                 static_cast<uint16_t*>(l.saved), l.workspace);
+    });
+    plan->edit().saved_bytes = shape.saved_bytes();
+    return {std::move(plan), price(engine, op, kernel.cycles())};
+  }
+  const PooledGradient kernel(shape, threads, kernels);
+  auto plan = make_plan(engine, op.desc().name, kernel.workspace_bytes(), [=](const auto& l) {
+    kernel.run(input(l, 0), input(l, 1), static_cast<const uint16_t*>(l.saved), output(l, 0),
+               output(l, 1), l.workspace);
+  });
+  return {std::move(plan), price(engine, op, kernel.cycles())};
 }
 
 Priced make_copy(const Engine& engine, const Operation& op) {

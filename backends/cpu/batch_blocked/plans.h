@@ -47,10 +47,14 @@ bool matrix_unit_fits(const Engine& engine);
 Priced make_convolution(const Engine& engine, const Operation& op, uint32_t algorithm);
 Priced make_weight_gradient(const Engine& engine, const Operation& op, uint32_t algorithm);
 Priced make_pooling(const Engine& engine, const Operation& op);
+// conv2d_pool2d and its weight gradient.
+Priced make_pooled(const Engine& engine, const Operation& op);
 Priced make_copy(const Engine& engine, const Operation& op);
 
 // Why the kernels cannot do this pooling or gradient of one; empty if they can.
 std::string pooling_refusal(const Operation& op);
+// The same for conv2d_pool2d and its weight gradient, or why two operations are faster.
+std::string pooled_refusal(const Operation& op);
 
 }  // namespace backends::cpu::batch_blocked
 

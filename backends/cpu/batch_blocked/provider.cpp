@@ -18,7 +18,15 @@ namespace {
 // The most elements of one sample, so that every offset within a sample block fits into 31 bits.
 constexpr int64_t kMaxSampleElements = int64_t{1} << 26;
 
-enum class Family { kNone, kConvolution, kWeightGradient, kPooling, kCopy };
+enum class Family {
+  kNone,
+  kConvolution,
+  kWeightGradient,
+  kPooling,
+  kPooledConvolution,
+  kPooledGradient,
+  kCopy
+};
 
 Family family(const Operation& op) {
   if (op.is(RT_OP_CONV2D) || op.is(RT_OP_CONV2D_BACKWARD_DATA)) return Family::kConvolution;
@@ -27,16 +35,31 @@ Family family(const Operation& op) {
       op.is(RT_OP_MAX_POOL2D_BACKWARD)) {
     return Family::kPooling;
   }
+  if (op.is(RT_OP_CONV2D_POOL2D)) return Family::kPooledConvolution;
+  if (op.is(RT_OP_CONV2D_POOL2D_BACKWARD_WEIGHTS)) return Family::kPooledGradient;
   return op.is(RT_OP_COPY) ? Family::kCopy : Family::kNone;
 }
 
 // Does the operation have the number of inputs and outputs of its family, not counting those of
 // post-operations?
 bool counts_fit(const Operation& op, Family family) {
-  const bool two = family == Family::kConvolution || family == Family::kWeightGradient;
-  const uint32_t outputs = op.output_count();
-  return op.own_input_count() == (two ? 2u : 1u) &&
-         (outputs == 1 || (family == Family::kWeightGradient && outputs == 2));
+  const uint32_t inputs = op.own_input_count(), outputs = op.output_count();
+  switch (family) {
+    case Family::kConvolution:
+      return inputs == 2 && outputs == 1;
+    case Family::kWeightGradient:
+      return inputs == 2 && (outputs == 1 || outputs == 2);
+    case Family::kPooledConvolution:
+      return inputs == 3 && outputs == 1;
+    case Family::kPooledGradient:
+      return inputs == 2 && outputs == 2;
+    default:
+      return inputs == 1 && outputs == 1;
+  }
+}
+
+bool is_gradient(Family family) {
+  return family == Family::kWeightGradient || family == Family::kPooledGradient;
 }
 
 bool is_post_bias(const Operation& op, uint32_t input) {
@@ -49,7 +72,7 @@ bool is_post_bias(const Operation& op, uint32_t input) {
 
 // Does this input have the blocked layout? Weights and biases stay canonical.
 bool is_blocked_input(const Operation& op, Family family, uint32_t i) {
-  if (i < op.own_input_count()) return i == 0 || family == Family::kWeightGradient;
+  if (i < op.own_input_count()) return i == 0 || is_gradient(family);
   return !is_post_bias(op, i);
 }
 
@@ -68,8 +91,7 @@ int32_t settle_layouts(const Operation& op, Family family, Candidate& c) {
     c.input_layouts[i] = *layout;
   }
   for (uint32_t i = 0; i < op.output_count(); ++i) {
-    const auto layout =
-        settle(op.output(i), family == Family::kWeightGradient ? RT_LAYOUT_CANONICAL : kLayout);
+    const auto layout = settle(op.output(i), is_gradient(family) ? RT_LAYOUT_CANONICAL : kLayout);
     if (!layout) return static_cast<int32_t>(100 + i);
     c.output_layouts[i] = *layout;
   }
@@ -95,6 +117,13 @@ void check_dims(const Operation& op, Family family) {
     op.fail("dims of " + rt::sdk::to_string(op.input(0)) + " and " +
             rt::sdk::to_string(op.output(0)) + " differ");
   }
+  if (family == Family::kPooledConvolution) {
+    const rt_tensor_desc &b = op.input(2), &w = op.input(1);
+    if (b.rank != 1 || b.dims[0] != w.dims[0] || b.dtype != RT_FLOAT32) {
+      op.fail("bias is " + rt::sdk::to_string(b) + ", expected a float32 for each of the " +
+              std::to_string(w.dims[0]) + " outputs of " + rt::sdk::to_string(w));
+    }
+  }
   if (op.output_count() < 2) return;
   const rt_tensor_desc &db = op.output(1), &dy = op.input(1);
   if (db.rank != 1 || db.dims[0] != dy.dims[3]) {
@@ -106,7 +135,8 @@ void check_dims(const Operation& op, Family family) {
 
 std::string shape_refusal(const Operation& op, Family family) {
   if (!counts_fit(op, family)) return "another number of operands";
-  for (uint32_t i = 0; i < op.own_input_count(); ++i) {
+  const uint32_t images = std::min(op.own_input_count(), 2u);  // a third one is a bias
+  for (uint32_t i = 0; i < images; ++i) {
     if (!image_fits(op.input(i))) return "input " + std::to_string(i) + " of this type or size";
   }
   if (!image_fits(op.output(0))) return "an output of this type or size";
@@ -116,6 +146,8 @@ std::string shape_refusal(const Operation& op, Family family) {
   check_dims(op, family);
   if (family == Family::kPooling) return batch_blocked::pooling_refusal(op);
   if (family != Family::kCopy && op.integer(RT_ATTR_GROUPS, 1) != 1) return "groups";
+  if (family == Family::kPooledConvolution || family == Family::kPooledGradient)
+    return batch_blocked::pooled_refusal(op);
   return {};
 }
 
@@ -127,6 +159,9 @@ Priced make(const Engine& engine, const Operation& op, Family family, uint32_t a
       return batch_blocked::make_weight_gradient(engine, op, algorithm);
     case Family::kPooling:
       return batch_blocked::make_pooling(engine, op);
+    case Family::kPooledConvolution:
+    case Family::kPooledGradient:
+      return batch_blocked::make_pooled(engine, op);
     default:
       return batch_blocked::make_copy(engine, op);
   }

@@ -141,11 +141,7 @@ WeightGradient::Share WeightGradient::share(int64_t part, int64_t parts) const {
           blocks * group / groups, blocks * (group + 1) / groups};
 }
 
-void WeightGradient::accumulate(const Tile& at, const float* x, const float* dy,
-                                int64_t block_begin, int64_t block_end, float* acc,
-                                bool bias) const {
-  const int64_t x_block = shape_.h * shape_.w * shape_.c * kBlock;
-  const int64_t dy_block = shape_.p * shape_.q * shape_.o * kBlock;
+WeightTile WeightGradient::weight_tile(const Tile& at, float* acc, bool bias) const {
   WeightTile t{};
   t.acc = acc;
   t.bias = bias ? acc + bias_vector() * kBlock : nullptr;
@@ -161,13 +157,41 @@ void WeightGradient::accumulate(const Tile& at, const float* x, const float* dy,
   t.dilation_w = static_cast<int32_t>(shape_.dilation_w);
   t.top = static_cast<int32_t>(at.kh * shape_.dilation_h - shape_.pad_top);
   t.left = static_cast<int32_t>(at.kw * shape_.dilation_w - shape_.pad_left);
+  return t;
+}
+
+void WeightGradient::accumulate(const Tile& at, const float* x, const float* dy,
+                                int64_t block_begin, int64_t block_end, float* acc,
+                                bool bias) const {
+  const int64_t x_block = shape_.h * shape_.w * shape_.c * kBlock;
+  const int64_t dy_block = shape_.p * shape_.q * shape_.o * kBlock;
+  WeightTile t = weight_tile(at, acc, bias);
   for (int64_t block = block_begin; block < block_end; ++block) {
-    const bool partial = (block + 1) * kBlock > shape_.n;
-    t.lane_mask = partial ? mask_ : nullptr;
+    t.lane_mask = lane_mask(block);
     t.x = x + block * x_block + at.c * kBlock;
     t.dy = dy + block * dy_block + at.o * kBlock;
     kernel_->kernel(t);
   }
+}
+
+void WeightGradient::add_rows(const float* x, const float* dy_rows, int64_t block, int64_t begin,
+                              int64_t end, float* sums) const {
+  const float* const x_block = x + block * shape_.h * shape_.w * shape_.c * kBlock;
+  const float* const dy_block = dy_rows - begin * shape_.q * shape_.o * kBlock;
+  for (int64_t i = 0; i < tiles_; ++i) {
+    const Tile at = tile(i);
+    WeightTile t = weight_tile(at, sums + i * acc_floats(), has_bias(at));
+    t.row_begin = static_cast<int32_t>(begin);
+    t.row_end = static_cast<int32_t>(end);
+    t.lane_mask = lane_mask(block);
+    t.x = x_block + at.c * kBlock;
+    t.dy = dy_block + at.o * kBlock;
+    kernel_->kernel(t);
+  }
+}
+
+void WeightGradient::write_sums(const float* sums, float* dw, float* db) const {
+  for (int64_t i = 0; i < tiles_; ++i) write(tile(i), sums + i * acc_floats(), dw, db);
 }
 
 void WeightGradient::write(const Tile& at, const float* acc, float* dw, float* db) const {

@@ -23,6 +23,15 @@ class WeightGradient {
   // nothing.
   void run(const float* x, const float* dy, float* dw, float* db, void* workspace) const;
 
+  // The parts of run(), for callers that have only some rows of dy at a time. A set of sums has
+  // sums_floats() elements, aligned to 64 bytes, and begins with zeros. add_rows() adds what the
+  // output rows begin..end of one sample block contribute; `dy_rows` is the first of these rows.
+  // write_sums() adds up the lanes and writes dw and db, which is not null.
+  int64_t sums_floats() const { return tiles_ * acc_floats(); }
+  void add_rows(const float* x, const float* dy_rows, int64_t block, int64_t begin, int64_t end,
+                float* sums) const;
+  void write_sums(const float* sums, float* dw, float* db) const;
+
   // Estimated cycles of a core that does one vector product per cycle, without the time for memory.
   double cycles() const;
 
@@ -36,12 +45,17 @@ class WeightGradient {
   void choose_split();
   Tile tile(int64_t index) const;
   Share share(int64_t part, int64_t parts) const;
+  WeightTile weight_tile(const Tile& tile, float* acc, bool bias) const;
   void accumulate(const Tile& tile, const float* x, const float* dy, int64_t block_begin,
                   int64_t block_end, float* acc, bool bias) const;
   void write(const Tile& tile, const float* acc, float* dw, float* db) const;
   void run_share(const Share& share, const float* x, const float* dy, float* dw, float* db,
                  float* acc) const;
 
+  // Null if each lane of the block is a sample.
+  const int32_t* lane_mask(int64_t block) const {
+    return (block + 1) * kBlock > shape_.n ? mask_ : nullptr;
+  }
   int64_t acc_floats() const;   // of one tile, with its bias
   int64_t bias_vector() const;  // number of vectors before the tile's bias
   // Tiles of the first tap and the first input channel also compute the bias gradient.
