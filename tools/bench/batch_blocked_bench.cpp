@@ -3,7 +3,7 @@
 // FMA peak, all in one run. Every figure is the best of the rounds. The kernels of one shape are
 // timed in turn, so that a change of the clock or another busy process affects all of them.
 //
-//   batch_blocked_bench [threads = 1] [rounds = 9] [substring of the shape's name]
+//   batch_blocked_bench [threads = 1] [rounds = 9] [substring of the shape's name, or "pooled"]
 
 #include <omp.h>
 
@@ -21,6 +21,8 @@
 #include "backends/cpu/batch_blocked/convolution.h"
 #include "backends/cpu/batch_blocked/matrix_unit_convolution.h"
 #include "backends/cpu/batch_blocked/packed_gradient.h"
+#include "backends/cpu/batch_blocked/pooled_convolution.h"
+#include "backends/cpu/batch_blocked/pooled_gradient.h"
 #include "backends/cpu/batch_blocked/pooling.h"
 #include "backends/cpu/batch_blocked/reorder.h"
 #include "backends/cpu/batch_blocked/weight_gradient.h"
@@ -415,6 +417,49 @@ void bench_memory_bound(int threads, int rounds) {
                threads, rounds);
 }
 
+// Measures LeNet's first convolution with relu and its pooling: one operation after the other, and
+// as one.
+void bench_pooled(int threads, int rounds) {
+  namespace bb = backends::cpu::batch_blocked;
+  const bb::PooledShape shape{conv(256, 28, 1, 20, 3, 0), 2, 2, true, true};
+  const ConvShape& s = shape.conv;
+  PoolShape p{s.n, s.p, s.q, s.o, shape.rows(), shape.columns(), 2, 2};
+  p.stride_h = p.stride_w = 2;
+  Buffer x(s.n * s.h * s.w), w(180), b(s.o), image(s.n * s.p * s.q * s.o),
+      gradient(s.n * s.p * s.q * s.o);
+  Buffer y(s.n * p.p * p.q * s.o), saved(static_cast<int64_t>(shape.saved_bytes() / 4));
+  auto* const passes = reinterpret_cast<uint16_t*>(saved.get());
+  const Convolution convolution(s, Direction::kForward, threads, best_kernels());
+  const Pooling pool(p, PoolKind::kAverage, threads, best_kernels());
+  const WeightGradient weights(s, threads, best_kernels());
+  const bb::PooledConvolution forward(shape, threads, best_kernels());
+  const bb::PooledGradient backward(shape, threads, best_kernels());
+  const PostOps none, relu{2, {{Post::kBias, b.get()}, {Post::kRelu, nullptr}}},
+      gate{1, {{Post::kReluBackward, image.get()}}};
+  Buffer scratch(
+      static_cast<int64_t>(std::max({forward.workspace_bytes(), backward.workspace_bytes(),
+                                     convolution.workspace_bytes(), weights.workspace_bytes()}) /
+                           4));
+  report_times("lenet_1 forward",
+               {{"convolution",
+                 [&] { convolution.run(x.get(), w.get(), image.get(), scratch.get(), relu); },
+                 {}},
+                {"pooling", [&] { pool.forward(image.get(), y.get(), nullptr, none); }, {}},
+                {"in one",
+                 [&] { forward.run(x.get(), w.get(), b.get(), y.get(), passes, scratch.get()); },
+                 {}}},
+               threads, rounds);
+  report_times("lenet_1 weights",
+               {{"pooling", [&] { pool.backward(y.get(), nullptr, gradient.get(), gate); }, {}},
+                {"convolution",
+                 [&] { weights.run(x.get(), gradient.get(), w.get(), b.get(), scratch.get()); },
+                 {}},
+                {"in one",
+                 [&] { backward.run(x.get(), y.get(), passes, w.get(), b.get(), scratch.get()); },
+                 {}}},
+               threads, rounds);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -428,5 +473,6 @@ int main(int argc, char** argv) {
     }
   }
   if (filter.empty()) bench_memory_bound(threads, rounds);
+  if (filter.empty() || filter == "pooled") bench_pooled(threads, rounds);
   return 0;
 }

@@ -23,6 +23,25 @@ const ConvKernel& best_width(const KernelTable& kernels, int64_t channels) {
   return *best;
 }
 
+void pack_filters(const ConvShape& shape, Direction direction, int64_t width, const float* weights,
+                  float* packed, int64_t begin, int64_t end) {
+  const Images images(shape, direction);
+  const bool forward = direction == Direction::kForward;
+  const int64_t taps = shape.kh * shape.kw;
+  const int64_t out_step = forward ? taps * shape.c : 1;
+  const int64_t in_step = forward ? 1 : taps * shape.c;
+  for (int64_t row = begin; row < end; ++row) {
+    const int64_t channel = row / taps * width, tap = row % taps;
+    const float* from = weights + (forward ? tap : taps - 1 - tap) * shape.c + channel * out_step;
+    float* to = packed + row * images.in_channels * width;
+    const int64_t valid = std::min(width, images.out_channels - channel);
+    for (int64_t i = 0; i < images.in_channels; ++i, to += width) {
+      for (int64_t t = 0; t < width; ++t)
+        to[t] = t < valid ? from[t * out_step + i * in_step] : 0.0f;
+    }
+  }
+}
+
 Convolution::Convolution(const ConvShape& shape, Direction direction, int threads,
                          const KernelTable& kernels, int64_t strip_rows)
     : shape_(shape),
@@ -66,29 +85,10 @@ uint64_t Convolution::workspace_bytes() const {
          sizeof(float);
 }
 
-// Packs weights [O,KH,KW,C] as [channel tile][KH][KW][input channel][width], for rows begin..end of
-// the first three dimensions.
-void Convolution::pack_rows(const float* weights, float* packed, int64_t begin, int64_t end) const {
-  const int64_t taps = shape_.kh * shape_.kw, width = kernel_->width;
-  const int64_t out_step = forward() ? taps * shape_.c : 1;
-  const int64_t in_step = forward() ? 1 : taps * shape_.c;
-  for (int64_t row = begin; row < end; ++row) {
-    const int64_t channel = row / taps * width, tap = row % taps;
-    const float* from =
-        weights + (forward() ? tap : taps - 1 - tap) * shape_.c + channel * out_step;
-    float* to = packed + row * images_.in_channels * width;
-    const int64_t valid = std::min(width, images_.out_channels - channel);
-    for (int64_t i = 0; i < images_.in_channels; ++i, to += width) {
-      for (int64_t t = 0; t < width; ++t)
-        to[t] = t < valid ? from[t * out_step + i * in_step] : 0.0f;
-    }
-  }
-}
-
 void Convolution::pack(const float* weights, void* workspace, int64_t part, int64_t parts) const {
   const int64_t rows = channel_tiles_ * shape_.kh * shape_.kw;
-  pack_rows(weights, static_cast<float*>(workspace), rows * part / parts,
-            rows * (part + 1) / parts);
+  pack_filters(shape_, direction_, kernel_->width, weights, static_cast<float*>(workspace),
+               rows * part / parts, rows * (part + 1) / parts);
 }
 
 void Convolution::run_tiles(const float* in, const float* packed, float* out, int64_t offset,

@@ -10,6 +10,11 @@ namespace backends::cpu::batch_blocked {
 // The kernel whose channel tiles pad this number of output channels least.
 const ConvKernel& best_width(const KernelTable& kernels, int64_t channels);
 
+// Packs weights [O,KH,KW,C] as [channel tile][KH][KW][input channel][width], with zeros behind the
+// last channel: rows begin..end of the first three dimensions.
+void pack_filters(const ConvShape& shape, Direction direction, int64_t width, const float* weights,
+                  float* packed, int64_t begin, int64_t end);
+
 // A convolution of one shape. Immutable after construction: run() may be called in several threads
 // at once with different buffers.
 class Convolution {
@@ -42,8 +47,6 @@ class Convolution {
   double cycles() const;
 
  private:
-  bool forward() const { return direction_ == Direction::kForward; }
-  void pack_rows(const float* weights, float* packed, int64_t begin, int64_t end) const;
   // Computes channel tiles begin..end of a strip. `out` is where the output of the block would
   // begin, `offset` elements behind the operands of post-operations.
   void run_tiles(const float* in, const float* packed, float* out, int64_t offset,

@@ -88,6 +88,11 @@ struct WeightTile {
   int32_t x_pixel, dy_pixel;  // floats between neighbouring pixels
   int32_t stride_h, stride_w, dilation_h, dilation_w;
   int32_t top, left;  // input position of filter tap (first row, first column) at output (0, 0)
+  // Only for WeightKernel::pooled_kernel, where dy is the gradient of 2x2 windows and out_width
+  // twice their number: the bits of PooledRow::passes at the tile's first output channel, and the
+  // elements between neighbouring windows.
+  const uint16_t* passes;
+  int32_t passes_pixel;
 };
 // Adds the gradients of the tile to acc, and to bias if that is not null.
 using WeightTileKernel = void (*)(const WeightTile&);
@@ -96,6 +101,7 @@ using WeightTileKernel = void (*)(const WeightTile&);
 struct WeightKernel {
   int32_t outputs, rows, columns, inputs;
   WeightTileKernel kernel;
+  WeightTileKernel pooled_kernel;  // null without columns > 1
 };
 
 // One window of a pooling, with all channels of one sample block.
@@ -132,6 +138,26 @@ struct PooledRow {
   int32_t window_h, window_w, width, columns, channels;
   float factor;     // of an average and of its gradient; 0: the largest element is taken
   int32_t is_relu;  // the image is the result of relu: elements that are not positive pass nothing
+};
+
+// The same row, for windows of 2x2, computed together with a convolution without padding; the image
+// exists only in registers.
+struct PooledConvRow {
+  const float* x;     // sample block of the input, at the first tap of the row's first pixel
+  const float* w;     // packed weights of one channel tile, as in ConvTile
+  const float* bias;  // of the first channel of the tile
+  const Run* runs;    // of every pixel
+  int32_t run_count;
+  int32_t pixel_step, row_step;  // vectors of x between neighbouring pixels of the image
+  int32_t channels;              // number of the tile's channels that exist
+  PooledRow row;                 // `pooled` and `passes` are at the tile's first channel
+};
+using PooledConvKernel = void (*)(const PooledConvRow&);
+
+// The kernel for one width of the channel tiles.
+struct PooledConv {
+  int32_t width;
+  PooledConvKernel kernel;
 };
 
 }  // namespace backends::cpu::batch_blocked

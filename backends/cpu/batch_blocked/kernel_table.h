@@ -29,6 +29,8 @@ struct KernelTable {
   // and writes the whole image.
   void (*pool_row)(const PooledRow&);
   void (*unpool_row)(const PooledRow&);
+  const PooledConv* pooled;
+  int32_t pooled_count;
   // Applies `post` in place to the `count` floats (a multiple of kBlock) of a tensor from `offset`
   // on; `y` points at the first of them. `channels` is the number of channels of the tensor.
   void (*apply_post)(float* y, int64_t offset, int64_t count, int32_t channels,

@@ -13,9 +13,9 @@ constexpr int kGradientOutputs = 14;
 // clang-format off
 #include "backends/cpu/batch_blocked/vector_kernels.inc"
 #include "backends/cpu/batch_blocked/conv_kernels.inc"
+#include "backends/cpu/batch_blocked/pooled_kernels.inc"
 #include "backends/cpu/batch_blocked/weight_kernels.inc"
 #include "backends/cpu/batch_blocked/other_kernels.inc"
-#include "backends/cpu/batch_blocked/pooled_kernels.inc"
 #include "backends/cpu/batch_blocked/pair_kernels.inc"
 #include "backends/cpu/batch_blocked/gradient_kernels.inc"
 #include "backends/cpu/batch_blocked/winograd_kernels.inc"
@@ -36,12 +36,25 @@ const ConvKernel kConv[] = {
 };
 
 const WeightKernel kWeights[] = {
-    {5, 1, 5, 1, weight_tile<5, 1, 5, 1>}, {2, 3, 3, 1, weight_tile<2, 3, 3, 1>},
-    {8, 1, 3, 1, weight_tile<8, 1, 3, 1>}, {4, 1, 3, 2, weight_tile<4, 1, 3, 2>},
-    {5, 1, 1, 5, weight_tile<5, 1, 1, 5>}, {8, 1, 1, 3, weight_tile<8, 1, 1, 3>},
-    {4, 1, 1, 6, weight_tile<4, 1, 1, 6>}, {4, 1, 1, 4, weight_tile<4, 1, 1, 4>},
-    {8, 1, 1, 1, weight_tile<8, 1, 1, 1>}, {1, 1, 1, 8, weight_tile<1, 1, 1, 8>},
-    {2, 1, 1, 2, weight_tile<2, 1, 1, 2>}, {1, 1, 1, 1, weight_tile<1, 1, 1, 1>},
+    {5, 1, 5, 1, weight_tile<5, 1, 5, 1>, pooled_weight_tile<5, 1, 5, 1>},
+    {2, 3, 3, 1, weight_tile<2, 3, 3, 1>, pooled_weight_tile<2, 3, 3, 1>},
+    {8, 1, 3, 1, weight_tile<8, 1, 3, 1>, pooled_weight_tile<8, 1, 3, 1>},
+    {4, 1, 3, 2, weight_tile<4, 1, 3, 2>, pooled_weight_tile<4, 1, 3, 2>},
+    {5, 1, 1, 5, weight_tile<5, 1, 1, 5>, nullptr},
+    {8, 1, 1, 3, weight_tile<8, 1, 1, 3>, nullptr},
+    {4, 1, 1, 6, weight_tile<4, 1, 1, 6>, nullptr},
+    {4, 1, 1, 4, weight_tile<4, 1, 1, 4>, nullptr},
+    {8, 1, 1, 1, weight_tile<8, 1, 1, 1>, nullptr},
+    {1, 1, 1, 8, weight_tile<1, 1, 1, 8>, nullptr},
+    {2, 1, 1, 2, weight_tile<2, 1, 1, 2>, nullptr},
+    {1, 1, 1, 1, weight_tile<1, 1, 1, 1>, nullptr},
+};
+
+const PooledConv kPooled[] = {
+    {6, pooled_conv<6>},
+    {5, pooled_conv<5>},
+    {4, pooled_conv<4>},
+    {3, pooled_conv<3>},
 };
 
 const PairKernel kPairs[] = {
@@ -62,6 +75,7 @@ const KernelTable kAvx512Kernels = {
     sum_lanes,  avg_pool,
     max_pool,   max_pool_backward,
     pool_row,   unpool_row,
+    kPooled,    sizeof(kPooled) / sizeof(kPooled[0]),
     apply_post, to_block,
     from_block,
 };

@@ -13,9 +13,9 @@ constexpr int kGradientOutputs = 4;
 // clang-format off
 #include "backends/cpu/batch_blocked/vector_kernels.inc"
 #include "backends/cpu/batch_blocked/conv_kernels.inc"
+#include "backends/cpu/batch_blocked/pooled_kernels.inc"
 #include "backends/cpu/batch_blocked/weight_kernels.inc"
 #include "backends/cpu/batch_blocked/other_kernels.inc"
-#include "backends/cpu/batch_blocked/pooled_kernels.inc"
 #include "backends/cpu/batch_blocked/pair_kernels.inc"
 #include "backends/cpu/batch_blocked/gradient_kernels.inc"
 #include "backends/cpu/batch_blocked/winograd_kernels.inc"
@@ -33,6 +33,7 @@ const KernelTable kGenericKernels = {
     sum_lanes,  avg_pool,
     max_pool,   max_pool_backward,
     pool_row,   unpool_row,
+    kPooled,    sizeof(kPooled) / sizeof(kPooled[0]),
     apply_post, to_block,
     from_block,
 };

@@ -7,6 +7,7 @@
 #include "backends/cpu/batch_blocked/matrix_unit_convolution.h"
 #include "backends/cpu/batch_blocked/packed_gradient.h"
 #include "backends/cpu/batch_blocked/pooled_convolution.h"
+#include "backends/cpu/batch_blocked/pooled_gradient.h"
 #include "backends/cpu/batch_blocked/pooling.h"
 #include "backends/cpu/batch_blocked/reorder.h"
 #include "backends/cpu/batch_blocked/weight_gradient.h"

@@ -8,55 +8,40 @@ namespace backends::cpu::batch_blocked {
 
 namespace {
 
-// Bytes of the second-level cache that a strip of the image may take, beside what it is computed
-// from.
-constexpr int64_t kStripBytes = 192 * 1024;
+int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-int64_t round_up(int64_t floats) { return (floats + kBlock - 1) / kBlock * kBlock; }
-
-// Cycles of a pooling or its adjoint in the cache: an access to each vector of the image, and the
-// bits of its lanes.
-double pooling_cycles(const PooledShape& s, const KernelTable& kernels) {
-  return 2.0 *
-         static_cast<double>(s.conv.p * s.conv.q * s.conv.o * sample_vectors(s.conv.n, kernels));
+bool has_padding(const ConvShape& s) {
+  return s.pad_top > 0 || s.pad_left > 0 ||
+         (s.p - 1) * s.stride_h + (s.kh - 1) * s.dilation_h >= s.h ||
+         (s.q - 1) * s.stride_w + (s.kw - 1) * s.dilation_w >= s.w;
 }
 
-int64_t saved_row(const PooledShape& s) { return s.columns() * s.conv.o * s.window_h * s.window_w; }
+const PooledConv* best_pooled(const KernelTable& kernels, int64_t channels) {
+  const auto padded = [&](const PooledConv& k) { return divide_up(channels, k.width) * k.width; };
+  return std::min_element(
+      kernels.pooled, kernels.pooled + kernels.pooled_count,
+      [&](const PooledConv& a, const PooledConv& b) { return padded(a) < padded(b); });
+}
+
+// The taps of a pixel, from its first one.
+std::vector<Run> runs_of(const ConvShape& s) {
+  std::vector<Run> runs;
+  const auto add = [&](int64_t row, int64_t column, int64_t taps) {
+    runs.push_back({static_cast<int32_t>((row * s.dilation_h * s.w + column * s.dilation_w) * s.c),
+                    static_cast<int32_t>((row * s.kw + column) * s.c),
+                    static_cast<int32_t>(taps * s.c)});
+  };
+  for (int64_t row = 0; row < s.kh; ++row) {
+    if (s.dilation_w == 1) {
+      add(row, 0, s.kw);
+    } else {
+      for (int64_t column = 0; column < s.kw; ++column) add(row, column, 1);
+    }
+  }
+  return runs;
+}
 
 }  // namespace
-
-uint64_t PooledShape::saved_bytes() const {
-  if (average && !relu) return 0;
-  return static_cast<uint64_t>(sample_blocks(conv.n) * rows() * saved_row(*this)) *
-         sizeof(uint16_t);
-}
-
-PooledStrips::PooledStrips(const PooledShape& shape) : shape_(shape) {
-  const int64_t bytes = shape.window_h * shape.conv.q * shape.conv.o * kBlock * 4;
-  windows_ = std::clamp<int64_t>(kStripBytes / bytes, 1, shape.rows());
-}
-
-int64_t PooledStrips::end(int64_t strip) const {
-  return std::min(begin(strip) + windows_, shape_.rows());
-}
-
-PooledRow PooledStrips::row(int64_t strip, int64_t r, float* image, float* pooled,
-                            uint16_t* saved) const {
-  const ConvShape& conv = shape_.conv;
-  const int64_t number = strip / per_block() * shape_.rows() + r;
-  PooledRow row{};
-  row.image = image + (r - begin(strip)) * shape_.window_h * conv.q * conv.o * kBlock;
-  row.pooled = pooled + number * shape_.columns() * conv.o * kBlock;
-  row.passes = saved ? saved + number * saved_row(shape_) : nullptr;
-  row.window_h = static_cast<int32_t>(shape_.window_h);
-  row.window_w = static_cast<int32_t>(shape_.window_w);
-  row.width = static_cast<int32_t>(conv.q);
-  row.columns = static_cast<int32_t>(shape_.columns());
-  row.channels = static_cast<int32_t>(conv.o);
-  if (shape_.average) row.factor = 1.0f / static_cast<float>(shape_.window_h * shape_.window_w);
-  row.is_relu = shape_.relu;
-  return row;
-}
 
 PooledConvolution::PooledConvolution(const PooledShape& shape, int threads,
                                      const KernelTable& kernels)
@@ -64,94 +49,87 @@ PooledConvolution::PooledConvolution(const PooledShape& shape, int threads,
       threads_(std::max(1, threads)),
       kernels_(&kernels),
       strips_(shape),
-      convolution_(shape.conv, Direction::kForward, threads, kernels, strips_.image_rows()) {}
+      convolution_(shape.conv, Direction::kForward, threads, kernels, strips_.image_rows()) {
+  if (!shape.has_windows_of_two() || has_padding(shape.conv)) return;
+  in_registers_ = best_pooled(kernels, shape.conv.o);
+  runs_ = runs_of(shape.conv);
+}
 
 double PooledConvolution::cycles() const {
-  return convolution_.cycles() + pooling_cycles(shape_, *kernels_);
+  return convolution_.cycles() + (in_registers_ ? 0.0 : pooling_cycles(shape_, *kernels_));
+}
+
+int64_t PooledConvolution::packed_floats() const {
+  const ConvShape& s = shape_.conv;
+  const auto packed = static_cast<int64_t>(convolution_.workspace_bytes() / sizeof(float));
+  const int64_t floats = in_registers_ ? divide_up(s.o, in_registers_->width) *
+                                             in_registers_->width * s.kh * s.kw * s.c
+                                       : packed;
+  return divide_up(floats, kBlock) * kBlock;
 }
 
 uint64_t PooledConvolution::workspace_bytes() const {
-  const auto packed = static_cast<int64_t>(convolution_.workspace_bytes() / sizeof(float));
-  return static_cast<uint64_t>(round_up(packed) + threads_ * strips_.image_floats()) *
-         sizeof(float);
+  const int64_t images = in_registers_ ? 0 : threads_ * strips_.image_floats();
+  return static_cast<uint64_t>(packed_floats() + images) * sizeof(float);
+}
+
+void PooledConvolution::run_strip(const float* x, const PostOps& post, float* y, uint16_t* saved,
+                                  void* workspace, float* image, int64_t strip) const {
+  convolution_.run_strip(x, workspace, image, post, strip / strips_.per_block(),
+                         strip % strips_.per_block());
+  for (int64_t r = strips_.begin(strip); r < strips_.end(strip); ++r) {
+    kernels_->pool_row(strips_.row(strip, r, image, y, saved));
+  }
+}
+
+void PooledConvolution::run_row(const float* x, const float* bias, float* y, uint16_t* saved,
+                                const float* packed, int64_t number) const {
+  const ConvShape& s = shape_.conv;
+  const int64_t block = number / shape_.rows(), r = number % shape_.rows();
+  const int64_t width = in_registers_->width;
+  PooledConvRow row{};
+  row.x = x + (block * s.h + 2 * r * s.stride_h) * s.w * s.c * kBlock;
+  row.runs = runs_.data();
+  row.run_count = static_cast<int32_t>(runs_.size());
+  row.pixel_step = static_cast<int32_t>(s.stride_w * s.c);
+  row.row_step = static_cast<int32_t>(s.stride_h * s.w * s.c);
+  for (int64_t channel = 0; channel < s.o; channel += width) {
+    row.w = packed + channel * s.kh * s.kw * s.c;
+    row.bias = bias + channel;
+    row.channels = static_cast<int32_t>(std::min(width, s.o - channel));
+    row.row = pooled_row(shape_, number, y, saved);
+    row.row.pooled += channel * kBlock;
+    if (saved) row.row.passes += channel * 4;
+    in_registers_->kernel(row);
+  }
 }
 
 void PooledConvolution::run(const float* x, const float* weights, const float* bias, float* y,
                             uint16_t* saved, void* workspace) const {
-  const auto packed = static_cast<int64_t>(convolution_.workspace_bytes() / sizeof(float));
-  float* const images = static_cast<float*>(workspace) + round_up(packed);
+  const ConvShape& s = shape_.conv;
+  auto* const packed = static_cast<float*>(workspace);
   PostOps post;
   post.ops[post.count++] = {Post::kBias, bias};
   if (shape_.relu) post.ops[post.count++] = {Post::kRelu, nullptr};
+  const int64_t count = in_registers_ ? sample_blocks(s.n) * shape_.rows() : strips_.count();
 #pragma omp parallel num_threads(threads_)
   {
     const int64_t part = omp_get_thread_num(), parts = omp_get_num_threads();
-    convolution_.pack(weights, workspace, part, parts);
-    float* const image = images + part * strips_.image_floats();
-#pragma omp barrier
-    const int64_t count = strips_.count();
-    for (int64_t i = count * part / parts; i < count * (part + 1) / parts; ++i) {
-      convolution_.run_strip(x, workspace, image, post, i / strips_.per_block(),
-                             i % strips_.per_block());
-      for (int64_t r = strips_.begin(i); r < strips_.end(i); ++r) {
-        kernels_->pool_row(strips_.row(i, r, image, y, saved));
-      }
+    if (in_registers_) {
+      const int64_t rows = divide_up(s.o, in_registers_->width) * s.kh * s.kw;
+      pack_filters(s, Direction::kForward, in_registers_->width, weights, packed,
+                   rows * part / parts, rows * (part + 1) / parts);
+    } else {
+      convolution_.pack(weights, workspace, part, parts);
     }
-  }
-}
-
-PooledGradient::PooledGradient(const PooledShape& shape, int threads, const KernelTable& kernels)
-    : shape_(shape),
-      threads_(std::max(1, threads)),
-      kernels_(&kernels),
-      strips_(shape),
-      gradient_(shape.conv, threads, kernels) {}
-
-double PooledGradient::cycles() const {
-  return gradient_.cycles() + pooling_cycles(shape_, *kernels_);
-}
-
-int64_t PooledGradient::weights() const {
-  return shape_.conv.o * shape_.conv.kh * shape_.conv.kw * shape_.conv.c;
-}
-
-int64_t PooledGradient::thread_floats() const {
-  return strips_.image_floats() + gradient_.sums_floats() + round_up(weights() + shape_.conv.o);
-}
-
-uint64_t PooledGradient::workspace_bytes() const {
-  return static_cast<uint64_t>(threads_ * thread_floats()) * sizeof(float);
-}
-
-void PooledGradient::run(const float* x, const float* dy, const uint16_t* saved, float* dw,
-                         float* db, void* workspace) const {
-  auto* const all = static_cast<float*>(workspace);
-  const int64_t of_result = strips_.image_floats() + gradient_.sums_floats();
-  // unpool_row() only reads these two.
-  auto* const pooled = const_cast<float*>(dy);
-  auto* const passes = const_cast<uint16_t*>(saved);
-#pragma omp parallel num_threads(threads_)
-  {
-    const int64_t part = omp_get_thread_num(), parts = omp_get_num_threads();
-    float* const image = all + part * thread_floats();
-    float* const sums = image + strips_.image_floats();
-    float* const result = image + of_result;
-    std::fill(sums, result, 0.0f);
-    const int64_t count = strips_.count();
-    for (int64_t i = count * part / parts; i < count * (part + 1) / parts; ++i) {
-      for (int64_t r = strips_.begin(i); r < strips_.end(i); ++r) {
-        kernels_->unpool_row(strips_.row(i, r, image, pooled, passes));
-      }
-      gradient_.add_rows(x, image, i / strips_.per_block(), strips_.begin(i) * shape_.window_h,
-                         strips_.end(i) * shape_.window_h, sums);
-    }
-    gradient_.write_sums(sums, result, result + weights());
 #pragma omp barrier
-    const int64_t results = weights() + shape_.conv.o;
-    for (int64_t i = results * part / parts; i < results * (part + 1) / parts; ++i) {
-      float sum = 0;
-      for (int64_t p = 0; p < parts; ++p) sum += all[p * thread_floats() + of_result + i];
-      (i < weights() ? dw[i] : db[i - weights()]) = sum;
+    for (int64_t i = count * part / parts; i < count * (part + 1) / parts; ++i) {
+      if (in_registers_) {
+        run_row(x, bias, y, saved, packed, i);
+      } else {
+        run_strip(x, post, y, saved, workspace,
+                  packed + packed_floats() + part * strips_.image_floats(), i);
+      }
     }
   }
 }

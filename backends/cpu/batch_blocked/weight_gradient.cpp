@@ -190,6 +190,25 @@ void WeightGradient::add_rows(const float* x, const float* dy_rows, int64_t bloc
   }
 }
 
+void WeightGradient::add_windows(const float* x, const float* dy, const uint16_t* saved,
+                                 int64_t block, float* sums) const {
+  const int64_t rows = shape_.p / 2, columns = shape_.q / 2;
+  const float* const x_block = x + block * shape_.h * shape_.w * shape_.c * kBlock;
+  const float* const dy_block = dy + block * rows * columns * shape_.o * kBlock;
+  for (int64_t i = 0; i < tiles_; ++i) {
+    const Tile at = tile(i);
+    WeightTile t = weight_tile(at, sums + i * acc_floats(), has_bias(at));
+    t.row_end = static_cast<int32_t>(2 * rows);
+    t.out_width = static_cast<int32_t>(2 * columns);
+    t.lane_mask = lane_mask(block);
+    t.x = x_block + at.c * kBlock;
+    t.dy = dy_block + at.o * kBlock;
+    t.passes_pixel = static_cast<int32_t>(4 * shape_.o);
+    t.passes = saved + (block * rows * columns * shape_.o + at.o) * 4;
+    kernel_->pooled_kernel(t);
+  }
+}
+
 void WeightGradient::write_sums(const float* sums, float* dw, float* db) const {
   for (int64_t i = 0; i < tiles_; ++i) write(tile(i), sums + i * acc_floats(), dw, db);
 }

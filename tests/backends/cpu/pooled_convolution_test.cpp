@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/cpu/batch_blocked/pooled_gradient.h"
 #include "tests/backends/cpu/batch_blocked_support.h"
 
 namespace backends::cpu::batch_blocked {

@@ -1,0 +1,88 @@
+#include "backends/cpu/batch_blocked/pooled_gradient.h"
+
+#include <omp.h>
+
+#include <algorithm>
+
+namespace backends::cpu::batch_blocked {
+
+namespace {
+int64_t round_up(int64_t floats) { return (floats + kBlock - 1) / kBlock * kBlock; }
+}  // namespace
+
+PooledGradient::PooledGradient(const PooledShape& shape, int threads, const KernelTable& kernels)
+    : shape_(shape),
+      threads_(std::max(1, threads)),
+      kernels_(&kernels),
+      strips_(shape),
+      gradient_(shape.conv, threads, kernels) {}
+
+double PooledGradient::cycles() const {
+  return gradient_.cycles() + (keeps_in_registers() ? 0.0 : pooling_cycles(shape_, *kernels_));
+}
+
+int64_t PooledGradient::weights() const {
+  return shape_.conv.o * shape_.conv.kh * shape_.conv.kw * shape_.conv.c;
+}
+
+bool PooledGradient::keeps_in_registers() const {
+  return shape_.has_windows_of_two() && shape_.saved_bytes() > 0 && gradient_.takes_windows();
+}
+
+int64_t PooledGradient::image_floats() const {
+  return keeps_in_registers() ? 0 : strips_.image_floats();
+}
+
+int64_t PooledGradient::thread_floats() const {
+  return image_floats() + gradient_.sums_floats() + round_up(weights() + shape_.conv.o);
+}
+
+uint64_t PooledGradient::workspace_bytes() const {
+  return static_cast<uint64_t>(threads_ * thread_floats()) * sizeof(float);
+}
+
+void PooledGradient::add_strip(const float* x, float* dy, uint16_t* saved, float* image,
+                               float* sums, int64_t strip) const {
+  for (int64_t r = strips_.begin(strip); r < strips_.end(strip); ++r) {
+    kernels_->unpool_row(strips_.row(strip, r, image, dy, saved));
+  }
+  gradient_.add_rows(x, image, strip / strips_.per_block(), strips_.begin(strip) * shape_.window_h,
+                     strips_.end(strip) * shape_.window_h, sums);
+}
+
+void PooledGradient::run(const float* x, const float* dy, const uint16_t* saved, float* dw,
+                         float* db, void* workspace) const {
+  auto* const all = static_cast<float*>(workspace);
+  const int64_t of_result = image_floats() + gradient_.sums_floats();
+  // unpool_row() only reads these two.
+  auto* const pooled = const_cast<float*>(dy);
+  auto* const passes = const_cast<uint16_t*>(saved);
+  const bool in_registers = keeps_in_registers();
+  const int64_t count = in_registers ? sample_blocks(shape_.conv.n) : strips_.count();
+  const float factor = in_registers && shape_.average ? 0.25f : 1.0f;
+#pragma omp parallel num_threads(threads_)
+  {
+    const int64_t part = omp_get_thread_num(), parts = omp_get_num_threads();
+    float* const image = all + part * thread_floats();
+    float* const sums = image + image_floats();
+    float* const result = image + of_result;
+    std::fill(sums, result, 0.0f);
+    for (int64_t i = count * part / parts; i < count * (part + 1) / parts; ++i) {
+      if (in_registers) {
+        gradient_.add_windows(x, dy, saved, i, sums);
+      } else {
+        add_strip(x, pooled, passes, image, sums, i);
+      }
+    }
+    gradient_.write_sums(sums, result, result + weights());
+#pragma omp barrier
+    const int64_t results = weights() + shape_.conv.o;
+    for (int64_t i = results * part / parts; i < results * (part + 1) / parts; ++i) {
+      float sum = 0;
+      for (int64_t p = 0; p < parts; ++p) sum += all[p * thread_floats() + of_result + i];
+      (i < weights() ? dw[i] : db[i - weights()]) = sum * factor;
+    }
+  }
+}
+
+}  // namespace backends::cpu::batch_blocked
