@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "rt/sdk/broadcast.h"
+#include "rt/sdk/conv_pool.h"
 #include "rt/sdk/convolution.h"
 #include "rt/sdk/elementwise.h"
 #include "rt/sdk/embedding.h"
@@ -76,6 +77,47 @@ TEST(PoolingShape, RoundsDownAndRefusesWindowsOfPadding) {
   d.integer(RT_ATTR_PAD_TOP, 2);
   EXPECT_THAT(error_of([&] { pooling_forward_shape(Operation(d.desc()), RT_FLOAT32); }),
               HasSubstr("pad_top is 2, expected less than the kernel's 2"));
+}
+
+// 9 x 8 pixels become 7 x 6, of which windows of 3 x 2 leave the last row out.
+TEST(ConvPoolShape, LeavesOutWhatFillsNoWindow) {
+  Description forward(RT_OP_CONV2D_POOL2D);
+  forward.in({2, 9, 8, 3}).in({5, 3, 3, 3}).in({5}).out({2, 2, 3, 5});
+  Description backward(RT_OP_CONV2D_POOL2D_BACKWARD_WEIGHTS);
+  backward.in({2, 9, 8, 3}).in({2, 2, 3, 5}).out({5, 3, 3, 3}).out({5});
+  for (Description* d : {&forward, &backward}) {
+    d->integer(RT_ATTR_KERNEL_H, 3).integer(RT_ATTR_KERNEL_W, 2);
+    d->integer(RT_ATTR_AVERAGE, 1).integer(RT_ATTR_FUNCTION, RT_ACTIVATION_TANH);
+  }
+  for (const ConvPoolShape& s :
+       {conv2d_pool2d_shape(Operation(forward.desc()), RT_FLOAT32),
+        conv2d_pool2d_backward_weights_shape(Operation(backward.desc()), RT_FLOAT32)}) {
+    EXPECT_EQ(s.convolution.result(), (Dims{2, 7, 6, 5}));
+    EXPECT_EQ(s.result(), (Dims{2, 2, 3, 5}));
+    EXPECT_EQ(s.window(), 6);
+    EXPECT_TRUE(s.average);
+    EXPECT_EQ(s.function, RT_ACTIVATION_TANH);
+  }
+}
+
+TEST(ConvPoolShape, RefusesOtherSizesAndFunctions) {
+  const auto refused = [](int64_t kernel, int64_t average, int64_t function,
+                          const std::vector<int64_t>& y) {
+    Description d(RT_OP_CONV2D_POOL2D);
+    d.in({1, 6, 6, 1}).in({2, 3, 3, 1}).in({2}).out(y);
+    d.integer(RT_ATTR_KERNEL_H, kernel).integer(RT_ATTR_KERNEL_W, 2);
+    d.integer(RT_ATTR_AVERAGE, average).integer(RT_ATTR_FUNCTION, function);
+    return error_of([&] { conv2d_pool2d_shape(Operation(d.desc()), RT_FLOAT32); });
+  };
+  EXPECT_THAT(refused(5, 0, 0, {1, 1, 2, 2}),
+              HasSubstr("covers 5 along the convolution's height, but the padded image has 4"));
+  EXPECT_THAT(refused(0, 0, 0, {1, 1, 2, 2}), HasSubstr("kernel_h is 0, expected at least 1"));
+  EXPECT_THAT(refused(2, 2, 0, {1, 2, 2, 2}),
+              HasSubstr("average is 2, expected 0 (maximum) or 1 (mean)"));
+  EXPECT_THAT(refused(2, 0, RT_ACTIVATION_EXP, {1, 2, 2, 2}),
+              HasSubstr("function is 6, expected 0 (none) to 5 (sigmoid)"));
+  EXPECT_THAT(refused(2, 0, 0, {1, 4, 4, 2}),
+              HasSubstr("output 0 (y) is float32 [1, 4, 4, 2], expected float32 [1, 2, 2, 2]"));
 }
 
 TEST(MatmulShape, ReadsTransposesBatchesAndRowSums) {

@@ -24,6 +24,8 @@ inline bool takes_foreign_layout(std::string_view name, int32_t rank) {
                                                      RT_OP_AVG_POOL2D_BACKWARD,
                                                      RT_OP_GLOBAL_AVG_POOL,
                                                      RT_OP_GLOBAL_AVG_POOL_BACKWARD,
+                                                     RT_OP_CONV2D_POOL2D,
+                                                     RT_OP_CONV2D_POOL2D_BACKWARD_WEIGHTS,
                                                      RT_OP_ACTIVATION,
                                                      RT_OP_ACTIVATION_BACKWARD,
                                                      RT_OP_ADD,
