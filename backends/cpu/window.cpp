@@ -86,43 +86,4 @@ Window pooling_window(const Operation& op, const rt_tensor_desc& x, const rt_ten
   return window;
 }
 
-PooledWindow pooled_window(const Operation& op, const rt_tensor_desc& x, const rt_tensor_desc& w,
-                           const rt_tensor_desc& y) {
-  PooledWindow window{};
-  window.kernel_h = op.integer(RT_ATTR_KERNEL_H);
-  window.kernel_w = op.integer(RT_ATTR_KERNEL_W);
-  if (window.kernel_h < 1 || window.kernel_w < 1) {
-    op.fail(format("a pooling of %ld x %ld; expected at least 1 x 1", window.kernel_h,
-                   window.kernel_w));
-  }
-  if (x.rank != 4 || w.rank != 4 || y.rank != 4) {
-    op.fail("images and weights must have 4 dimensions; given " + to_string(x) + ", " +
-            to_string(w) + ", " + to_string(y));
-  }
-  const Window conv = read_window(op);
-  const int64_t dilation_h = op.integer(RT_ATTR_DILATION_H, 1);
-  const int64_t dilation_w = op.integer(RT_ATTR_DILATION_W, 1);
-  const auto length = [](int64_t in, int64_t pad, int64_t kernel, int64_t dilation,
-                         int64_t stride) {
-    const int64_t room = in + pad - dilation * (kernel - 1) - 1;
-    return room < 0 || stride < 1 ? 0 : room / stride + 1;
-  };
-  window.image_h =
-      length(x.dims[1], conv.pad_top + conv.pad_bottom, w.dims[1], dilation_h, conv.stride_h);
-  window.image_w =
-      length(x.dims[2], conv.pad_left + conv.pad_right, w.dims[2], dilation_w, conv.stride_w);
-  rt_tensor_desc image = y;
-  image.dims[1] = window.image_h;
-  image.dims[2] = window.image_w;
-  window.convolution = convolution_window(op, x, w, image);
-  if (y.dims[1] != window.image_h / window.kernel_h ||
-      y.dims[2] != window.image_w / window.kernel_w || y.dims[1] < 1 || y.dims[2] < 1) {
-    op.fail("the pooled image is " + to_string(y) +
-            format(", expected %ld x %ld: the convolution's %ld x %ld by windows of %ld x %ld",
-                   window.image_h / window.kernel_h, window.image_w / window.kernel_w,
-                   window.image_h, window.image_w, window.kernel_h, window.kernel_w));
-  }
-  return window;
-}
-
 }  // namespace backends::cpu

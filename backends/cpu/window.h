@@ -23,17 +23,6 @@ Window convolution_window(const rt::sdk::Operation& op, const rt_tensor_desc& x,
 Window pooling_window(const rt::sdk::Operation& op, const rt_tensor_desc& x,
                       const rt_tensor_desc& y);
 
-// The convolution and the pooling behind it of conv2d_pool2d: x [N,H,W,C], w [O,KH,KW,C/G], y
-// [N,P,Q,O].
-struct PooledWindow {
-  Window convolution;
-  int64_t image_h, image_w;    // rows and columns between the two
-  int64_t kernel_h, kernel_w;  // of the pooling, and its strides
-};
-// Reads them. Throws RT_ERROR_INVALID_ARGUMENT if the shapes do not fit.
-PooledWindow pooled_window(const rt::sdk::Operation& op, const rt_tensor_desc& x,
-                           const rt_tensor_desc& w, const rt_tensor_desc& y);
-
 }  // namespace backends::cpu
 
 #endif  // BACKENDS_CPU_WINDOW_H_

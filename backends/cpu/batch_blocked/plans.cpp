@@ -17,6 +17,7 @@
 #include "backends/cpu/post_chain.h"
 #include "backends/cpu/window.h"
 #include "rt/operations.h"
+#include "rt/sdk/conv_pool.h"
 
 namespace backends::cpu::batch_blocked {
 
@@ -114,10 +115,11 @@ class PostPlan {
   std::array<int32_t, kMaxPostOps> operands_{};
 };
 
-ConvShape conv_shape(const Window& window, const rt_tensor_desc& x, int64_t o, int64_t p,
-                     int64_t q) {
-  ConvShape s{x.dims[0],       x.dims[1],       x.dims[2], x.dims[3], o,
-              window.kernel_h, window.kernel_w, p,         q};
+ConvShape conv_shape(const Operation& op, const rt_tensor_desc& x, const rt_tensor_desc& w,
+                     const rt_tensor_desc& y) {
+  const Window window = convolution_window(op, x, w, y);
+  ConvShape s{x.dims[0], x.dims[1], x.dims[2], x.dims[3], y.dims[3],
+              w.dims[1], w.dims[2], y.dims[1], y.dims[2]};
   s.stride_h = window.stride_h;
   s.stride_w = window.stride_w;
   s.pad_top = window.pad_top;
@@ -127,20 +129,20 @@ ConvShape conv_shape(const Window& window, const rt_tensor_desc& x, int64_t o, i
   return s;
 }
 
-ConvShape conv_shape(const Operation& op, const rt_tensor_desc& x, const rt_tensor_desc& w,
-                     const rt_tensor_desc& y) {
-  return conv_shape(convolution_window(op, x, w, y), x, y.dims[3], y.dims[1], y.dims[2]);
-}
-
 PooledShape pooled_shape(const Operation& op) {
-  const bool forward = op.is(RT_OP_CONV2D_POOL2D);
-  const rt_tensor_desc& x = op.input(0);
-  const rt_tensor_desc& w = forward ? op.input(1) : op.output(0);
-  const rt_tensor_desc& y = forward ? op.output(0) : op.input(1);
-  const PooledWindow window = pooled_window(op, x, w, y);
-  return {conv_shape(window.convolution, x, w.dims[0], window.image_h, window.image_w),
-          window.kernel_h, window.kernel_w, op.integer(RT_ATTR_AVERAGE) != 0,
-          op.integer(RT_ATTR_FUNCTION, 0) == RT_ACTIVATION_RELU};
+  const rt::sdk::ConvPoolShape both =
+      op.is(RT_OP_CONV2D_POOL2D) ? rt::sdk::conv2d_pool2d_shape(op, RT_FLOAT32)
+                                 : rt::sdk::conv2d_pool2d_backward_weights_shape(op, RT_FLOAT32);
+  const rt::sdk::ConvolutionShape& c = both.convolution;
+  const rt::sdk::Window& window = c.window;
+  ConvShape s{c.n, c.h, c.w, c.c, c.o, window.kernel_h, window.kernel_w, c.p, c.q};
+  s.stride_h = window.stride_h;
+  s.stride_w = window.stride_w;
+  s.pad_top = window.pad_top;
+  s.pad_left = window.pad_left;
+  s.dilation_h = window.dilation_h;
+  s.dilation_w = window.dilation_w;
+  return {s, both.kernel_h, both.kernel_w, both.average, both.function == RT_ACTIVATION_RELU};
 }
 
 bool is_backward_pool(const Operation& op) {

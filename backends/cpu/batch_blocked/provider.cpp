@@ -117,13 +117,6 @@ void check_dims(const Operation& op, Family family) {
     op.fail("dims of " + rt::sdk::to_string(op.input(0)) + " and " +
             rt::sdk::to_string(op.output(0)) + " differ");
   }
-  if (family == Family::kPooledConvolution) {
-    const rt_tensor_desc &b = op.input(2), &w = op.input(1);
-    if (b.rank != 1 || b.dims[0] != w.dims[0] || b.dtype != RT_FLOAT32) {
-      op.fail("bias is " + rt::sdk::to_string(b) + ", expected a float32 for each of the " +
-              std::to_string(w.dims[0]) + " outputs of " + rt::sdk::to_string(w));
-    }
-  }
   if (op.output_count() < 2) return;
   const rt_tensor_desc &db = op.output(1), &dy = op.input(1);
   if (db.rank != 1 || db.dims[0] != dy.dims[3]) {
