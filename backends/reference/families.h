@@ -23,6 +23,9 @@ Kernel make_avg_pool2d(const rt::sdk::Operation& op);
 Kernel make_avg_pool2d_backward(const rt::sdk::Operation& op);
 Kernel make_global_avg_pool(const rt::sdk::Operation& op);
 Kernel make_global_avg_pool_backward(const rt::sdk::Operation& op);
+// convolution_pooling.cpp
+Kernel make_conv2d_pool2d(const rt::sdk::Operation& op);
+Kernel make_conv2d_pool2d_backward_weights(const rt::sdk::Operation& op);
 // elementwise.cpp
 Kernel make_activation(const rt::sdk::Operation& op);
 Kernel make_activation_backward(const rt::sdk::Operation& op);

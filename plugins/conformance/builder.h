@@ -122,6 +122,7 @@ std::string label(const Dims& dims);
 void add_matmul(Cases& cases, rt_dtype dtype);            // cases_linear.cpp
 void add_convolution(Cases& cases, rt_dtype dtype);       // cases_linear.cpp
 void add_pooling(Cases& cases, rt_dtype dtype);           // cases_pooling.cpp
+void add_conv_pool(Cases& cases, rt_dtype dtype);         // cases_conv_pool.cpp
 void add_elementwise(Cases& cases, rt_dtype dtype);       // cases_elementwise.cpp
 void add_reductions(Cases& cases, rt_dtype dtype);        // cases_elementwise.cpp
 void add_losses(Cases& cases, rt_dtype dtype);            // cases_losses.cpp

@@ -102,6 +102,7 @@ std::vector<Case> all_cases() {
     add_matmul(cases, dtype);
     add_convolution(cases, dtype);
     add_pooling(cases, dtype);
+    add_conv_pool(cases, dtype);
     add_elementwise(cases, dtype);
     add_reductions(cases, dtype);
     add_losses(cases, dtype);

@@ -60,4 +60,18 @@ Builder pooling_backward(const char* operation, rt_dtype dtype, const Pooling& p
   return b;
 }
 
+Builder conv_pool_forward(rt_dtype dtype, const ConvPool& v) {
+  Builder b(RT_OP_CONV2D_POOL2D, dtype, v.name());
+  b.in(v.convolution.x()).in(v.convolution.weights()).in({v.convolution.o}).out(v.y());
+  return b.attributes(v.attributes());
+}
+
+Builder conv_pool_backward_weights(rt_dtype dtype, const ConvPool& v) {
+  Builder b(RT_OP_CONV2D_POOL2D_BACKWARD_WEIGHTS, dtype, v.name());
+  Values dy;
+  dy.seed = 7;
+  b.in(v.convolution.x()).in(v.y(), dy).out(v.convolution.weights()).out({v.convolution.o});
+  return b.attributes(v.attributes());
+}
+
 }  // namespace plugins::conformance

@@ -84,6 +84,36 @@ struct Pooling {
 Builder pooling_forward(const char* operation, rt_dtype dtype, const Pooling& p, bool average);
 Builder pooling_backward(const char* operation, rt_dtype dtype, const Pooling& p, bool average);
 
+// A convolution with a bias, an activation (`function`, or 0) and a pooling without overlap behind
+// it, which averages or takes the maximum.
+struct ConvPool {
+  Convolution convolution;
+  int64_t kernel_h, kernel_w;
+  bool average;
+  int64_t function;
+
+  Dims y() const {
+    const Dims image = convolution.y();
+    return {image[0], image[1] / kernel_h, image[2] / kernel_w, image[3]};
+  }
+  std::vector<host::Attribute> attributes() const {
+    std::vector<host::Attribute> list = convolution.attributes();
+    list.insert(list.end(), {{RT_ATTR_KERNEL_H, kernel_h},
+                             {RT_ATTR_KERNEL_W, kernel_w},
+                             {RT_ATTR_AVERAGE, int64_t{average}},
+                             {RT_ATTR_FUNCTION, function}});
+    return list;
+  }
+  std::string name() const {
+    return convolution.name() + (average ? " mean " : " max ") + label({kernel_h, kernel_w}) +
+           " function " + std::to_string(function);
+  }
+};
+
+Builder conv_pool_forward(rt_dtype dtype, const ConvPool& v);
+// Without its forward operation, whose saved data it reads.
+Builder conv_pool_backward_weights(rt_dtype dtype, const ConvPool& v);
+
 }  // namespace plugins::conformance
 
 #endif  // PLUGINS_CONFORMANCE_FORMS_H_

@@ -26,9 +26,10 @@ std::shared_ptr<host::Device> open(const std::filesystem::path& built,
 }
 
 // The cpu backend has neither loss_scale, which only float16 needs, nor a loss together with its
-// gradient.
+// gradient, nor a convolution together with its pooling.
 bool is_missing(const std::string& operation) {
-  return operation == RT_OP_LOSS_SCALE || operation == RT_OP_CROSS_ENTROPY_WITH_GRADIENT;
+  return operation == RT_OP_LOSS_SCALE || operation == RT_OP_CROSS_ENTROPY_WITH_GRADIENT ||
+         operation == RT_OP_CONV2D_POOL2D || operation == RT_OP_CONV2D_POOL2D_BACKWARD_WEIGHTS;
 }
 
 // It also refuses floating-point types other than float32, and bfloat16 where the processor lacks

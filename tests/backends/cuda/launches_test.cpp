@@ -91,7 +91,15 @@ TEST_P(Launches, AreThoseThatThePlanTells) {
   EXPECT_GT(plans, 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Operations, Launches, testing::ValuesIn(conformance::covered_operations()),
+// All operations but the convolution together with its pooling, which the backend does not have.
+std::vector<std::string> operations() {
+  std::vector<std::string> names = conformance::covered_operations();
+  std::erase_if(names,
+                [](const std::string& name) { return name.starts_with(RT_OP_CONV2D_POOL2D); });
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Operations, Launches, testing::ValuesIn(operations()),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

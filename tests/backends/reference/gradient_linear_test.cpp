@@ -164,6 +164,37 @@ TEST(Gradient, AveragePool) {
   }
 }
 
+// The pooling leaves out a row or a column of some of the convolutions' results.
+TEST(Gradient, ConvolutionPooling) {
+  for (const Convolution& c : convolutions()) {
+    const Dims o = {c.y.back()}, y = {c.y[0], c.y[1] / 2, c.y[2] / 2, c.y[3]};
+    const Array x = random_array(c.x, 1), w = random_array(c.w, 2), bias = random_array(o, 4);
+    const Array dy = random_array(y, 3);
+    for (const int64_t average : {0, 1}) {
+      for (int64_t function = 0; function <= RT_ACTIVATION_SIGMOID; ++function) {
+        SCOPED_TRACE(::testing::Message() << "average " << average << " function " << function);
+        Attributes attributes = c.attributes;
+        attributes.insert(attributes.end(), {{RT_ATTR_KERNEL_H, int64_t{2}},
+                                             {RT_ATTR_KERNEL_W, int64_t{2}},
+                                             {RT_ATTR_AVERAGE, average},
+                                             {RT_ATTR_FUNCTION, function}});
+        const Operation forward = operation(RT_OP_CONV2D_POOL2D, {c.x, c.w, o}, {y}, attributes);
+        const auto value = [&](const Array& weights, const Array& biases) {
+          Saved saved;
+          return run(forward, {x, weights, biases}, &saved)[0];
+        };
+        Saved saved;
+        run(forward, {x, w, bias}, &saved);
+        const auto gradients =
+            run(operation(RT_OP_CONV2D_POOL2D_BACKWARD_WEIGHTS, {c.x, y}, {c.w, o}, attributes),
+                {x, dy}, &saved);
+        expect_gradient([&](const Array& v) { return value(v, bias); }, w, dy, gradients[0], "dw");
+        expect_gradient([&](const Array& v) { return value(w, v); }, bias, dy, gradients[1], "db");
+      }
+    }
+  }
+}
+
 TEST(Gradient, GlobalAveragePool) {
   const Dims x_dims = {2, 3, 5, 4}, y_dims = {2, 4};
   const Array x = random_array(x_dims, 1), dy = random_array(y_dims, 2);

@@ -93,6 +93,48 @@ TEST(KnownAnswer, AveragePoolCountsPaddingOrNot) {
   EXPECT_THAT(run1(op, {{4, 8, 12, 16}}), ElementsAre(4));
 }
 
+Attributes convolution_pooling(int64_t average, int64_t function) {
+  return {{RT_ATTR_KERNEL_H, int64_t{2}},
+          {RT_ATTR_KERNEL_W, int64_t{2}},
+          {RT_ATTR_AVERAGE, average},
+          {RT_ATTR_FUNCTION, function}};
+}
+
+// 3x5 pixels times 2, plus 1: the last row and the last column fill no window.
+TEST(KnownAnswer, ConvolutionPooling) {
+  const Array image = {1, -2, 0, 4, 9, 3, 2, -1, -5, 9, 9, 9, 9, 9, 9};
+  const std::vector<Dims> in = {{1, 3, 5, 1}, {1, 1, 1, 1}, {1}}, out = {{1, 1, 2, 1}};
+  const std::vector<Dims> back = {in[0], out[0]}, gradients = {in[1], in[2]};
+  const auto expect = [&](int64_t average, int64_t function, const Array& y, double dw, double db) {
+    const Attributes attributes = convolution_pooling(average, function);
+    Saved saved;
+    EXPECT_EQ(run(operation(RT_OP_CONV2D_POOL2D, in, out, attributes), {image, {2}, {1}}, &saved),
+              std::vector<Array>{y});
+    EXPECT_EQ(run(operation(RT_OP_CONV2D_POOL2D_BACKWARD_WEIGHTS, back, gradients, attributes),
+                  {image, {10, 100}}, &saved),
+              (std::vector<Array>{{dw}, {db}}));
+  };
+  expect(0, 0, {7, 9}, 3 * 10 + 4 * 100, 110);
+  expect(0, RT_ACTIVATION_RELU, {7, 9}, 3 * 10 + 4 * 100, 110);
+  // The means are those of 3, -3, 7, 5 and of 1, 9, -1, -9.
+  expect(1, 0, {3, 0}, 4 * 2.5 - 2 * 25, 110);
+  expect(1, RT_ACTIVATION_RELU, {3.75, 2.5}, 6 * 2.5 + 4 * 25, 3 * 2.5 + 2 * 25);
+}
+
+TEST(KnownAnswer, ConvolutionPoolingOfEqualElementsTakesTheFirst) {
+  const std::vector<Dims> in = {{1, 2, 2, 1}, {1, 1, 1, 1}, {1}}, out = {{1, 1, 1, 1}};
+  for (const int64_t function : {int64_t{0}, int64_t{RT_ACTIVATION_RELU}}) {
+    Saved saved;
+    const Attributes attributes = convolution_pooling(0, function);
+    // All products are 6: of x = (1, 1, 1, 1) the first is taken, whose gradient is that of all.
+    run(operation(RT_OP_CONV2D_POOL2D, in, out, attributes), {{1, 1, 1, 1}, {6}, {0}}, &saved);
+    const auto gradients = run(operation(RT_OP_CONV2D_POOL2D_BACKWARD_WEIGHTS, {in[0], out[0]},
+                                         {in[1], in[2]}, attributes),
+                               {{2, 3, 5, 7}, {10}}, &saved);
+    EXPECT_THAT(gradients, ElementsAre(ElementsAre(20), ElementsAre(10)));
+  }
+}
+
 TEST(KnownAnswer, GlobalAveragePool) {
   const Operation op = operation(RT_OP_GLOBAL_AVG_POOL, {{1, 2, 1, 2}}, {{1, 2}});
   EXPECT_THAT(run1(op, {{1, 10, 3, 20}}), ElementsAre(2, 15));

@@ -43,6 +43,25 @@ TEST(NotFinite, MaxPoolTakesANaNWhereverItStands) {
               ElementsAre(0, 0, 3, 0));
 }
 
+// A relu keeps a NaN and lets its gradient through.
+TEST(NotFinite, ConvolutionPoolingTakesTheLastNaN) {
+  const std::vector<::plugins::host::Attribute> attributes = {
+      {RT_ATTR_KERNEL_H, int64_t{2}},
+      {RT_ATTR_KERNEL_W, int64_t{2}},
+      {RT_ATTR_AVERAGE, int64_t{0}},
+      {RT_ATTR_FUNCTION, int64_t{RT_ACTIVATION_RELU}}};
+  const std::vector<Dims> in = {{1, 2, 2, 1}, {1, 1, 1, 1}, {1}}, out = {{1, 1, 1, 1}};
+  Saved saved;
+  EXPECT_THAT(run(operation(RT_OP_CONV2D_POOL2D, in, out, attributes),
+                  {{kNaN, 9, kNaN, 2}, {1}, {0}}, &saved)[0],
+              ElementsAre(IsNan()));
+  // The images of the backward operation are others here, which shows whose gradient it is.
+  EXPECT_THAT(run(operation(RT_OP_CONV2D_POOL2D_BACKWARD_WEIGHTS, {in[0], out[0]}, {in[1], in[2]},
+                            attributes),
+                  {{2, 3, 5, 7}, {10}}, &saved),
+              ElementsAre(ElementsAre(50), ElementsAre(10)));
+}
+
 TEST(NotFinite, ReduceMaxTakesANaNWhereverItStands) {
   const Operation op =
       operation(RT_OP_REDUCE, {{3}}, {{1}},

@@ -199,7 +199,20 @@ TEST(Refusal, SizesThatOverflow) {
               HasSubstr("fits the address space"));
 }
 
-TEST(Refusal, EveryOperationOfTheListIsThere) { EXPECT_EQ(operation_names().size(), 58u); }
+TEST(Refusal, ConvolutionPooling) {
+  Operation op = operation(RT_OP_CONV2D_POOL2D, {{1, 5, 5, 1}, {2, 2, 2, 1}, {2}}, {{1, 2, 2, 2}},
+                           {{RT_ATTR_KERNEL_H, int64_t{2}}, {RT_ATTR_KERNEL_W, int64_t{2}}});
+  EXPECT_THAT(refusal(op), HasSubstr("attribute 'average' is missing"));
+  op.attributes.push_back({RT_ATTR_AVERAGE, int64_t{0}});
+  EXPECT_EQ(refusal(op), "");
+  for (auto* list : {&op.inputs, &op.outputs}) {
+    for (rt_tensor_desc& tensor : *list) tensor.dtype = RT_BFLOAT16;
+  }
+  EXPECT_THAT(refusal(op), AllOf(HasSubstr("conv2d_pool2d: operand 0 is bfloat16"),
+                                 HasSubstr("no form in 16 bits, cast the operand to float32")));
+}
+
+TEST(Refusal, EveryOperationOfTheListIsThere) { EXPECT_EQ(operation_names().size(), 60u); }
 
 }  // namespace
 }  // namespace backends::reference::testing
