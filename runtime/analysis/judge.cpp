@@ -68,16 +68,21 @@ IsolatedOperation widened(const IsolatedOperation& isolated) {
 // A backward operation assumes that its own shapes are also those of the data that its forward
 // operation has saved. So the incoming gradient must have the shape of the forward operation's
 // output, and the outgoing gradient the shape of the forward operation's input.
+// The gradient of weights reads that input itself.
 bool belong_together(const Operation& forward, const Operation& backward) {
-  if (forward.name + "_backward" != backward.name || forward.inputs.empty() ||
-      forward.outputs.empty() || backward.inputs.empty() || backward.outputs.empty())
+  const bool weights = forward.name == RT_OP_CONV2D_POOL2D;
+  const size_t inputs = weights ? 2 : 1;
+  if (forward.name + (weights ? "_backward_weights" : "_backward") != backward.name ||
+      forward.inputs.size() < inputs || forward.outputs.empty() ||
+      backward.inputs.size() < inputs || backward.outputs.empty())
     return false;
   const auto same = [](const rt_tensor_desc& a, const rt_tensor_desc& b) {
     return a.dtype == b.dtype && dims_of(a) == dims_of(b);
   };
   const auto& known = forward.attributes;
-  return same(forward.outputs[0], backward.inputs[0]) &&
-         same(forward.inputs[0], backward.outputs[0]) &&
+  return same(forward.outputs[0], backward.inputs[weights ? 1 : 0]) &&
+         same(forward.inputs[0], weights ? backward.inputs[0] : backward.outputs[0]) &&
+         (!weights || same(forward.inputs[1], backward.outputs[0])) &&
          std::all_of(backward.attributes.begin(), backward.attributes.end(), [&](const auto& a) {
            return std::find(known.begin(), known.end(), a) != known.end();
          });

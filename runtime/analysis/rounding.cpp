@@ -43,6 +43,8 @@ bool is_sum(const Operation& operation) {
                                               RT_OP_CONV2D,
                                               RT_OP_CONV2D_BACKWARD_DATA,
                                               RT_OP_CONV2D_BACKWARD_WEIGHTS,
+                                              RT_OP_CONV2D_POOL2D,
+                                              RT_OP_CONV2D_POOL2D_BACKWARD_WEIGHTS,
                                               RT_OP_AVG_POOL2D,
                                               RT_OP_AVG_POOL2D_BACKWARD,
                                               RT_OP_GLOBAL_AVG_POOL,
@@ -64,17 +66,32 @@ void change_numbers(data::HostTensor& tensor, Change&& change) {
   tensor.bytes = exec::encode(numbers, RT_FLOAT64);
 }
 
+// Whether the operation chooses between numbers that its forward operation computes, the results of
+// a convolution. Rounding them may change the choice.
+bool chooses_anew(const Operation& operation) {
+  return operation.name == RT_OP_CONV2D_POOL2D_BACKWARD_WEIGHTS;
+}
+
 // Makes each element a little larger or smaller at random, in the same way every time.
 IsolatedOperation disturbed(IsolatedOperation isolated, double tolerance) {
   std::mt19937 random(1);
   const uint32_t exact = exact_inputs(isolated.operation.name);
+  const auto disturb = [&](double number) {
+    return number * ((random() & 1) != 0 ? 1 + tolerance : 1 - tolerance);
+  };
   for (size_t i = 0; i < isolated.inputs.size(); ++i) {
-    if ((exact >> i & 1) != 0) continue;
-    change_numbers(isolated.inputs[i], [&](double number) {
-      return number * ((random() & 1) != 0 ? 1 + tolerance : 1 - tolerance);
-    });
+    if ((exact >> i & 1) == 0) change_numbers(isolated.inputs[i], disturb);
+  }
+  if (chooses_anew(isolated.operation)) {
+    for (data::HostTensor& tensor : isolated.forward_inputs) change_numbers(tensor, disturb);
   }
   return isolated;
+}
+
+void leave_out_function(Operation& operation) {
+  for (plugins::host::Attribute& attribute : operation.attributes) {
+    if (attribute.name == RT_ATTR_FUNCTION) attribute.value = int64_t{0};
+  }
 }
 
 // Returns the operation that adds up the magnitudes of the terms. Activations are left out, because
@@ -82,6 +99,10 @@ IsolatedOperation disturbed(IsolatedOperation isolated, double tolerance) {
 IsolatedOperation magnitudes(IsolatedOperation isolated) {
   Operation& operation = isolated.operation;
   if (operation.name == RT_OP_SUBTRACT) operation.name = RT_OP_ADD;
+  if (operation.name.starts_with(RT_OP_CONV2D_POOL2D)) {
+    leave_out_function(operation);
+    if (isolated.forward) leave_out_function(*isolated.forward);
+  }
   std::vector<plugins::host::PostOp> kept;
   for (plugins::host::PostOp post : operation.post_ops) {
     const bool linear = post.kind == RT_POST_BIAS || post.kind == RT_POST_RESIDUAL_ADD;

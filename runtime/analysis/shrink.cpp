@@ -24,6 +24,7 @@ uint32_t inputs_without_rows(const Operation& operation) {
   static const std::map<std::string, uint32_t> masks = {{RT_OP_MATMUL, 2},
                                                         {RT_OP_CONV2D, 2},
                                                         {RT_OP_CONV2D_BACKWARD_DATA, 2},
+                                                        {RT_OP_CONV2D_POOL2D, 6},
                                                         {RT_OP_EMBEDDING, 2},
                                                         {RT_OP_BATCH_NORM, 0x1E},
                                                         {RT_OP_BATCH_NORM_INFERENCE, 0x1E},
@@ -38,11 +39,10 @@ uint32_t inputs_without_rows(const Operation& operation) {
 
 // Returns whether the output has rows; gradients of weights and statistics have none.
 bool has_rows(const Operation& operation, size_t output) {
-  static const std::map<std::string, uint32_t> masks = {{RT_OP_CONV2D_BACKWARD_WEIGHTS, 3},
-                                                        {RT_OP_EMBEDDING_BACKWARD, 1},
-                                                        {RT_OP_BATCH_NORM, 6},
-                                                        {RT_OP_BATCH_NORM_BACKWARD, 6},
-                                                        {RT_OP_LAYER_NORM_BACKWARD, 6}};
+  static const std::map<std::string, uint32_t> masks = {
+      {RT_OP_CONV2D_BACKWARD_WEIGHTS, 3}, {RT_OP_CONV2D_POOL2D_BACKWARD_WEIGHTS, 3},
+      {RT_OP_EMBEDDING_BACKWARD, 1},      {RT_OP_BATCH_NORM, 6},
+      {RT_OP_BATCH_NORM_BACKWARD, 6},     {RT_OP_LAYER_NORM_BACKWARD, 6}};
   const bool transposed = operation.name == RT_OP_MATMUL &&
                           attribute<int64_t>(operation, RT_ATTR_TRANSPOSE_A).value_or(0) != 0 &&
                           operation.inputs[0].rank == 2;

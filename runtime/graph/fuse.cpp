@@ -207,6 +207,7 @@ void fuse_losses(Graph& graph, Target& target) {
 
 void fuse(Graph& graph, Target& target) {
   Fusion(graph, target).run();
+  fuse_pooling(graph, target);
   fuse_products(graph, target);
   fuse_losses(graph, target);
 }

@@ -12,8 +12,8 @@ namespace runtime::graph {
 
 // Turns bias adds, activations, residual adds and activation backwards into post-operations of the
 // node that produces their operand, as far as the target fuses them, turns bias gradients into a
-// second output of the convolution's weight gradient, and computes a cross entropy together with
-// its gradient.
+// second output of the convolution's weight gradient, computes a convolution together with the
+// pooling behind it, and a cross entropy together with its gradient.
 void fuse(Graph& graph, Target& target);
 
 // The part of fuse() for matrix products alone, which follows the other fusions: products of
@@ -21,6 +21,11 @@ void fuse(Graph& graph, Target& target);
 // output of the weight's gradient; and a product whose result v goes through a gelu stores v beside
 // it for the backward operation.
 void fuse_products(Graph& graph, Target& target);
+
+// The part of fuse() for convolutions with a pooling behind them, which follows the other fusions:
+// the pooling goes into the node of the convolution, and the gradient of the weights reads the
+// gradient of the pooling's result, where nothing else needs the image between the two.
+void fuse_pooling(Graph& graph, Target& target);
 
 // Turns post-operations that no candidate of the target fuses back into nodes of their own, the
 // last ones first. This is needed because what a device fuses may depend on layouts, so that its

@@ -147,6 +147,24 @@ bool moves_data_only(const Node& node) {
                      [&](const char* op) { return node.op == op; });
 }
 
+// Multiply-adds of a convolution of x [N,H,W,C] with w [O,KH,KW,C/G], of which each element of the
+// result meets one filter. For nodes whose operands do not have the dims of that result.
+double convolution_products(const Node& node, const Dims& x, const Dims& w) {
+  const auto value = [&](const char* name, int64_t fallback) {
+    return integer_attribute(node, name, fallback);
+  };
+  const auto size = [](int64_t padded, int64_t extent, int64_t stride) {
+    return (padded - extent) / stride + 1;
+  };
+  const int64_t rows =
+      size(x[1] + value(RT_ATTR_PAD_TOP, 0) + value(RT_ATTR_PAD_BOTTOM, 0),
+           value(RT_ATTR_DILATION_H, 1) * (w[1] - 1) + 1, value(RT_ATTR_STRIDE_H, 1));
+  const int64_t columns =
+      size(x[2] + value(RT_ATTR_PAD_LEFT, 0) + value(RT_ATTR_PAD_RIGHT, 0),
+           value(RT_ATTR_DILATION_W, 1) * (w[2] - 1) + 1, value(RT_ATTR_STRIDE_W, 1));
+  return static_cast<double>(x[0] * rows * columns) * static_cast<double>(element_count(w));
+}
+
 }  // namespace
 
 double flops(const Graph& graph, const Node& node) {
@@ -164,6 +182,10 @@ double flops(const Graph& graph, const Node& node) {
     return 2.0 * count(node.inputs[0]) * filter(node.inputs[1]);
   if (node.op == RT_OP_CONV2D_BACKWARD_WEIGHTS)
     return 2.0 * count(node.inputs[1]) * filter(node.outputs[0]);
+  if (node.op == RT_OP_CONV2D_POOL2D)
+    return 2.0 * convolution_products(node, dims(node.inputs[0]), dims(node.inputs[1]));
+  if (node.op == RT_OP_CONV2D_POOL2D_BACKWARD_WEIGHTS)
+    return 2.0 * convolution_products(node, dims(node.inputs[0]), dims(node.outputs[0]));
   // Per head and sample, forward has two products of T x D with D x T and backward has five, one of
   // which recomputes the scores. With a causal mask a row sees (T+1)/2 keys on average.
   if (node.op == RT_OP_ATTENTION || node.op == RT_OP_ATTENTION_BACKWARD) {

@@ -110,7 +110,10 @@ struct Node {
   PartialGradients partial = {};
   bool on_fallback = false;  // the target's fallback device runs it (Target::fallback_name)
 
-  bool is_backward() const { return op.ends_with("_backward"); }
+  // Whether the node reads `saved`.
+  bool is_backward() const {
+    return op.ends_with("_backward") || op == RT_OP_CONV2D_POOL2D_BACKWARD_WEIGHTS;
+  }
 };
 
 // Values and nodes are addressed by index. Passes rewrite `nodes`; values are never removed.

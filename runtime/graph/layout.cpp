@@ -158,6 +158,9 @@ class LayoutChoice {
   // Whether a forward candidate f and a backward candidate b of one layer agree: dy has the layout
   // of y, dx that of x.
   bool compatible(size_t forward, const Candidate& f, const Candidate& b) const {
+    // x, dy -> dw, db has no dx, and reads x in its place.
+    if (graph_.nodes[forward].op == RT_OP_CONV2D_POOL2D)
+      return b.input_layouts[0] == f.input_layouts[0] && b.input_layouts[1] == f.output_layouts[0];
     if (b.input_layouts[0] != f.output_layouts[0] || b.output_layouts[0] != f.input_layouts[0])
       return false;
     return graph_.nodes[forward].op != RT_OP_BATCH_NORM || b.input_layouts[1] == f.input_layouts[0];

@@ -28,6 +28,7 @@ class FakeTarget : public Target {
   std::set<std::string> refuses, emulates;
   std::map<std::string, size_t> most_outputs;  // refuses an operation with more outputs
   bool bias_gradients = true;  // whether conv2d_backward_weights may have a second output
+  bool pools = false;          // whether a convolution may have a pooling behind it
   bool product_forms = false;  // whether matmul has a second output or a result in another type
   // Implementations of an operation in foreign layouts. There is also a canonical one, which takes
   // `plain_ns`.
@@ -60,6 +61,7 @@ class FakeTarget : public Target {
     }
     if (node.op == RT_OP_CONV2D_BACKWARD_WEIGHTS && node.outputs.size() == 2 && !bias_gradients)
       return {.reason = "no bias gradient"};
+    if (node.op.starts_with(RT_OP_CONV2D_POOL2D) && !pools) return {.reason = "no pooling"};
     if (node.op == RT_OP_MATMUL && !product_forms && is_special_product(graph, node))
       return {.reason = "no such form"};
     const auto it = fuses.find(node.op);
