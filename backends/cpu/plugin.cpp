@@ -16,7 +16,7 @@ namespace {
 
 // Increase this when a kernel or layout of ours changes, so that tuning results of older builds are
 // ignored.
-constexpr const char* kKernelRevision = "10";
+constexpr const char* kKernelRevision = "11";
 
 struct Instance {
   std::string version;
