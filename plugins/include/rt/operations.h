@@ -40,9 +40,8 @@
 #define RT_OP_LOG_SOFTMAX_BACKWARD "log_softmax_backward"
 #define RT_OP_CROSS_ENTROPY "cross_entropy"
 #define RT_OP_CROSS_ENTROPY_BACKWARD "cross_entropy_backward"
-#define RT_OP_CROSS_ENTROPY_WITH_GRADIENT                \
-  "cross_entropy_with_gradient" /* since minor version 1 \
-                                 */
+/* Since minor version 1 */
+#define RT_OP_CROSS_ENTROPY_WITH_GRADIENT "cross_entropy_with_gradient"
 #define RT_OP_CROSS_ENTROPY_STATISTICS "cross_entropy_statistics"
 #define RT_OP_CROSS_ENTROPY_MERGE "cross_entropy_merge"
 #define RT_OP_CROSS_ENTROPY_BACKWARD_APPLY "cross_entropy_backward_apply"

@@ -1,4 +1,7 @@
 // Families of matrix products, convolutions and poolings.
+#include <algorithm>
+#include <cmath>
+
 #include "plugins/conformance/forms.h"
 #include "tests/differential/operations/family.h"
 
@@ -6,6 +9,7 @@ namespace differential {
 namespace {
 
 using plugins::conformance::Convolution;
+using plugins::conformance::ConvPool;
 using plugins::conformance::Pooling;
 using plugins::conformance::Product;
 
@@ -160,6 +164,44 @@ Family pooling(const char* operation, const std::function<Case(rt_dtype, const P
   return f;
 }
 
+// Where tanh or sigmoid has a result near its limit, little is left of 1 - y^2, but the rounding of
+// y remains, for each of the products of x and dy.
+double terms_of_limits(const Sizes& s, const std::vector<std::vector<double>>& inputs) {
+  if (s["function"] != RT_ACTIVATION_TANH && s["function"] != RT_ACTIVATION_SIGMOID) return 0;
+  double largest = 0, sum = 0;
+  for (const double x : inputs[0]) largest = std::max(largest, std::abs(x));
+  for (const double dy : inputs[1]) sum += std::abs(dy);
+  return largest * sum;
+}
+
+// A convolution with a pooling behind it. The gradient chooses between results of the convolution,
+// and multiplies those that it does not choose by 0 or leaves them out, so x and dy are finite.
+Family convolution_pooling(const char* operation, bool backward) {
+  Family f{.operation = operation, .parameters = convolution_parameters()};
+  // The core asks for no gradient of a gelu, whose results near 0 have two sources.
+  const std::vector<int64_t> functions =
+      backward ? std::vector<int64_t>{0, 1, 1, 4, 5} : std::vector<int64_t>{0, 1, 1, 1, 2, 3, 4, 5};
+  f.parameters = with(f.parameters,
+                      {choice("pool_h", {2, 2, 2, 1, 3, 4}), choice("pool_w", {2, 2, 2, 1, 3, 4}),
+                       flag("average"), choice("function", functions)});
+  f.build = [backward](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
+    const std::optional<Convolution> v = convolution_of(s);
+    if (!v || v->y()[1] < s["pool_h"] || v->y()[2] < s["pool_w"]) return std::nullopt;
+    const ConvPool both{*v, s["pool_h"], s["pool_w"], s["average"] != 0, s["function"]};
+    const Case forward = conv_pool_forward(dtype, both);
+    if (!backward) return forward;
+    return conv_pool_backward_weights(dtype, both).forward(forward).get();
+  };
+  f.has_sixteen_bit_form = false;
+  f.sums_products = !backward;
+  f.chooses_results = backward;
+  if (backward) f.terms = terms_of_limits;
+  f.huge = backward ? 1e7 : 1e15;
+  f.not_finite = NotFinite::kMaySpread;
+  f.finite_inputs = [backward](const Sizes&) { return backward ? 3u : 2u; };
+  return f;
+}
+
 Family global_pooling(const char* operation, bool backward) {
   Family f{
       .operation = operation,
@@ -210,6 +252,8 @@ void add_pooling(Families& families) {
       pooling(RT_OP_AVG_POOL2D_BACKWARD, [](rt_dtype dtype, const Pooling& p) -> Case {
         return pooling_backward(RT_OP_AVG_POOL2D_BACKWARD, dtype, p, true);
       }));
+  families.push_back(convolution_pooling(RT_OP_CONV2D_POOL2D, false));
+  families.push_back(convolution_pooling(RT_OP_CONV2D_POOL2D_BACKWARD_WEIGHTS, true));
   families.push_back(global_pooling(RT_OP_GLOBAL_AVG_POOL, false));
   families.push_back(global_pooling(RT_OP_GLOBAL_AVG_POOL_BACKWARD, true));
 }

@@ -90,6 +90,10 @@ struct Family {
   // An output is a sum of products of one element of each input. Then the operation on the
   // magnitudes of the inputs gives the magnitudes of its terms.
   bool sums_products = false;
+  // The result depends on which of two numbers is the larger one that the forward operation
+  // computes. Operands then have so few digits that these numbers are exact, and the harness
+  // disturbs the forward operation's operands too.
+  bool chooses_results = false;
   // Bit i marks input i as a count, which never holds a special value.
   uint32_t counters = 0;
   // The inputs (bit i: input i) that the contract wants finite, for these parameters.

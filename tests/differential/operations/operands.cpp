@@ -111,7 +111,8 @@ class Maker {
     const bool post_operand = index < inputs_ && index >= inputs_ - post_operands_;
     const double huge = huge_of(family_, tensor.dtype, post_operand);
     if (filled) refill(recipe_.fill, usual, tensor.dtype, huge, values);
-    if (recipe_.fill == "same" && family_.sums_products) leave_few_digits(values);
+    if ((recipe_.fill == "same" && family_.sums_products) || family_.chooses_results)
+      leave_few_digits(values);
     // Where an implementation mixes elements, no element of an operand that multiplies a gradient
     // may outweigh the others.
     const bool mixes = family_.not_finite == NotFinite::kMaySpread;

@@ -133,6 +133,8 @@ const std::vector<double>& Oracle::disturbed(size_t j, double tolerance) {
     if (family_.exact_inputs >> i & 1) continue;
     disturb(case_.operation.inputs[i], dtype_, tolerance, random, operands.inputs[i]);
   }
+  for (size_t i = 0; family_.chooses_results && i < operands.forward_inputs.size(); ++i)
+    disturb(case_.forward->inputs[i], dtype_, tolerance, random, operands.forward_inputs[i]);
   return disturbed_.emplace(tolerance, run(operands)).first->second[j];
 }
 

@@ -180,6 +180,39 @@ def pool_backward(a, inputs, forward, name):
     return gradients(lambda x: POOLINGS[name[:-len("_backward")]](a, x), [x], inputs[0])
 
 
+def pooling_behind(a, v):
+    """The pooling of conv2d_pool2d, whose windows have no padding and do not overlap."""
+    window = {"kernel_h": a["kernel_h"], "kernel_w": a["kernel_w"], "stride_h": a["kernel_h"], "stride_w": a["kernel_w"],
+              "pad_left": 0, "pad_right": 0, "pad_top": 0, "pad_bottom": 0, "count_include_pad": 1}
+    return (average_pool if a["average"] else max_pool)(window, v)
+
+
+def convolution_with_activation(a, x, w, b):
+    """The convolution with its bias, and what its activation makes of that."""
+    v = convolve(a, x, w) + b
+    return v, activate(ACTIVATIONS[a["function"]], v) if a["function"] else v
+
+
+@operation("conv2d_pool2d")
+def conv2d_pool2d(a, inputs, _, name):
+    if 0 in a["shapes"][0]:
+        return [inputs[0].new_zeros(a["shapes"][0])]
+    return [pooling_behind(a, convolution_with_activation(a, *inputs)[1])]
+
+
+@operation("conv2d_pool2d_backward_weights")
+def conv2d_pool2d_backward_weights(a, inputs, forward, name):
+    x, dy = inputs
+    if dy.numel() == 0:
+        return [x.new_zeros(shape) for shape in a["shapes"]]
+    v, activated = convolution_with_activation(a, *forward)
+    dv = gradients(lambda v: pooling_behind(a, v), [activated], dy)[0]
+    if a["function"]:
+        function = ACTIVATIONS[a["function"]]
+        dv = activate_backward(function, dv, v if function.startswith("gelu") else activated)
+    return conv2d_backward_weights(a, [x, dv], None, name)
+
+
 # --- element by element, reductions
 
 

@@ -73,7 +73,12 @@ def disturbed(inputs):
 
 def cancelling_terms(case, inputs):
     """The norm of terms that cancel for all operands, so that disturbed operands do not show them: dgamma of a constant dy
-    is a sum of deviations from the mean, to which every element adds the rounding error of the mean."""
+    is a sum of deviations from the mean, to which every element adds the rounding error of the mean. Little is left of
+    1 - y^2 where tanh or sigmoid is near its limit."""
+    if case["operation"] == "conv2d_pool2d_backward_weights":
+        x, dy = (tensor.double().abs() for tensor in inputs)
+        limits = case["attributes"]["function"] in (4, 5) and x.numel() and dy.numel()
+        return (x.max() * dy.sum()).item() if limits else 0.0
     if case["operation"] != "batch_norm_backward":
         return 0.0
     dy, x, _ = (tensor.double() for tensor in inputs)
@@ -133,7 +138,9 @@ def check(case, inputs, forward, outputs):
         return f"has {len(outputs)} outputs, PyTorch has {len(expected)}"
 
     def disturbed_output(j):
-        return pytorch_definitions.run(case, disturbed(inputs), forward)[j]
+        # What the pair with a convolution saves is rounded, too.
+        rounded = disturbed(forward) if case["operation"].startswith("conv2d_pool2d") else forward
+        return pytorch_definitions.run(case, disturbed(inputs), rounded)[j]
 
     terms = cancelling_terms(case, inputs)
     for j, (actual, wanted) in enumerate(zip(outputs, expected)):

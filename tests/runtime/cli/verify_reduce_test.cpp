@@ -90,14 +90,14 @@ TEST_F(VerifyReduce, NamesOperationAndLayerAndTheCaseReplays) {
   more.push_back("--json");
   const test::ProcessResult r = reduce(lenet_, "wrong=avg_pool2d", more);
   EXPECT_EQ(r.exit_code, 6);
-  EXPECT_THAT(r.err, AllOf(HasSubstr("is at fault: avg_pool2d of float32 [1, 26, 26, 20] in layer "
-                                     "'pool1' (forward)"),
+  EXPECT_THAT(r.err, AllOf(HasSubstr("is at fault: avg_pool2d of float32 [1, 9, 9, 50] in layer "
+                                     "'pool2' (forward)"),
                            HasSubstr("cut down to 1 of 4 rows"),
                            HasSubstr("next: runtime verify --case wrong")));
   const json reduction = json::parse(r.out)["reduction"];
   EXPECT_EQ(reduction["blame"], "operation");
   EXPECT_EQ(reduction["operation"], "avg_pool2d");
-  EXPECT_EQ(reduction["layer"], "pool1");
+  EXPECT_EQ(reduction["layer"], "pool2");
 
   const json wrong = replay({}, 6);
   EXPECT_EQ(wrong["right"], false);
@@ -112,7 +112,7 @@ TEST_F(VerifyReduce, NamesOperationAndLayerAndTheCaseReplays) {
     EXPECT_GE(cpu["candidates"].size(), 1u);
   }
   EXPECT_THAT(run({"verify", "--case", "wrong"}, plugins_).out,
-              AllOf(HasSubstr("layer 'pool1' (forward), step 1 of bench_lenet"),
+              AllOf(HasSubstr("layer 'pool2' (forward), step 1 of bench_lenet"),
                     HasSubstr("the recorded one  WRONG: error 0.")));
 }
 
@@ -126,6 +126,19 @@ TEST_F(VerifyReduce, ABackwardBringsItsForward) {
   EXPECT_EQ(j["attributes"]["heads"], 2);
   EXPECT_EQ(replay({}, 6)["candidates"][0]["error"], nullptr);  // JSON has no infinity
   replay({"--device", "reference"}, 0);
+}
+
+// Its first input is the image, not a gradient, and its outputs are those of the weights.
+TEST_F(VerifyReduce, AGradientOfWeightsBringsItsForward) {
+  const test::ProcessResult r = reduce(lenet_, "wrong=conv2d_pool2d_backward_weights", small_);
+  EXPECT_EQ(r.exit_code, 6);
+  EXPECT_THAT(
+      r.err, AllOf(HasSubstr("is at fault: conv2d_pool2d_backward_weights of float32 [1, 28"),
+                   HasSubstr("in layer 'conv1' (backward)"), HasSubstr("cut down to 1 of 4 rows")));
+  const json j = json::parse(test::read_text(folder_.path() / "wrong/case.json"));
+  EXPECT_EQ(j["forward"]["operation"], "conv2d_pool2d");
+  EXPECT_GT(replay({}, 6)["candidates"][0]["error"], 0.05);
+  EXPECT_EQ(replay({"--device", "reference"}, 0)["right"], true);
 }
 
 TEST_F(VerifyReduce, AnOptimizerThatIsWrong) {

@@ -101,13 +101,13 @@ TEST_F(Verify, AFaultyOperationIsNamed) {
                      "device.simulated.corrupt=avg_pool2d", "--against", "reference", "--json"}));
   EXPECT_EQ(r.exit_code, 6);
   EXPECT_THAT(r.err, AllOf(HasSubstr("simulated:0 and reference:0 differ first in step 1: layer "
-                                     "'pool1', operation avg_pool2d"),
+                                     "'pool2', operation avg_pool2d"),
                            HasSubstr("[0, 0, 0, 0]: simulated:0 has "),
-                           HasSubstr("nan, reference:0 has 0.2"), HasSubstr("next: ")));
+                           HasSubstr("nan, reference:0 has 0.0"), HasSubstr("next: ")));
   const json j = json::parse(r.out);
   EXPECT_EQ(j["equal"], false);
   EXPECT_EQ(j["steps"].size(), 1u);
-  EXPECT_EQ(j["steps"][0]["first"]["layer"], "pool1");
+  EXPECT_EQ(j["steps"][0]["first"]["layer"], "pool2");
 }
 
 // The signal comes while the file is written, or just behind it on a fast machine.

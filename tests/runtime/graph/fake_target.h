@@ -56,9 +56,8 @@ class FakeTarget : public Target {
     if (const auto it = most_outputs.find(node.op);
         it != most_outputs.end() && node.outputs.size() > it->second)
       return {.reason = "too many outputs"};
-    if (emulates.contains(node.op)) {
+    if (emulates.contains(node.op))
       return {.supported = true, .emulated = true, .reason = "without the library"};
-    }
     if (node.op == RT_OP_CONV2D_BACKWARD_WEIGHTS && node.outputs.size() == 2 && !bias_gradients)
       return {.reason = "no bias gradient"};
     if (node.op.starts_with(RT_OP_CONV2D_POOL2D) && !pools) return {.reason = "no pooling"};

@@ -301,6 +301,38 @@ TEST_F(PoolingLayoutTest, AForwardLayoutWhoseBackwardFailsWhileItIsMeasuredIsNot
   EXPECT_EQ(layout_of_output(RT_OP_MAX_POOL2D_BACKWARD), RT_LAYOUT_CANONICAL);
 }
 
+// A convolution with its pooling: x and dy of the backward operation have the layouts of x and y of
+// the forward operation.
+TEST_F(LayoutTest, AGradientOfWeightsFollowsItsForward) {
+  for (const bool offered : {true, false}) {
+    graph_ = Graph();
+    const ValueId x = image(), w = value("w", {4, 3, 3, 4}, ValueKind::kParameter);
+    const ValueId b = value("b", {4}, ValueKind::kParameter);
+    const ValueId y = build_.node1(RT_OP_CONV2D_POOL2D, {x, w, b}, {2, 2, 2, 4});
+    Value saved;
+    saved.dtype = RT_UINT8;
+    saved.dims = {0};
+    const ValueId keep = graph_.nodes.back().saved = graph_.add_value(saved);
+    graph_.value(relu(y)).kind = ValueKind::kOutput;
+    const ValueId dy = relu(value("dy", {2, 2, 2, 4}, ValueKind::kInput));
+    build_.node(RT_OP_CONV2D_POOL2D_BACKWARD_WEIGHTS, {x, dy}, {{4, 3, 3, 4}, {4}});
+    graph_.nodes.back().saved = keep;
+    for (const ValueId v : graph_.nodes.back().outputs) graph_.value(v).kind = ValueKind::kOutput;
+    offer_blocked();
+    for (const char* op : {RT_OP_CONV2D_POOL2D, RT_OP_CONV2D_POOL2D_BACKWARD_WEIGHTS})
+      target_.plain_ns[op] = 1000;
+    target_.ways[RT_OP_CONV2D_POOL2D] = {{10, {0, 0, 0}, {kBlocked}}};
+    target_.ways[RT_OP_CONV2D_POOL2D_BACKWARD_WEIGHTS] = {{10, {0, kBlocked}, {0, 0}}};
+    if (!offered) target_.ways[RT_OP_CONV2D_POOL2D_BACKWARD_WEIGHTS].clear();
+    apply();
+    const uint64_t expected = offered ? kBlocked : RT_LAYOUT_CANONICAL;
+    EXPECT_EQ(layout_of_output(RT_OP_CONV2D_POOL2D), expected);
+    const Node& backward = node(RT_OP_CONV2D_POOL2D_BACKWARD_WEIGHTS);
+    EXPECT_EQ(graph_.value(backward.inputs[0]).layout, RT_LAYOUT_CANONICAL);
+    EXPECT_EQ(graph_.value(backward.inputs[1]).layout, expected);
+  }
+}
+
 TEST_F(LayoutTest, StateWrittenInAForeignLayoutIsCopiedBack) {
   target_.ways[RT_OP_CONV2D] = {{kFast, {kBlocked, kWeights}, {kBlocked}}};
   target_.only_foreign = {RT_OP_CONV2D};
