@@ -304,6 +304,7 @@ TEST_F(PoolingLayoutTest, AForwardLayoutWhoseBackwardFailsWhileItIsMeasuredIsNot
 // A convolution with its pooling: x and dy of the backward operation have the layouts of x and y of
 // the forward operation.
 TEST_F(LayoutTest, AGradientOfWeightsFollowsItsForward) {
+  target_.pools = true;
   for (const bool offered : {true, false}) {
     graph_ = Graph();
     const ValueId x = image(), w = value("w", {4, 3, 3, 4}, ValueKind::kParameter);
