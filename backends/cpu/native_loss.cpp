@@ -1,4 +1,6 @@
 // Softmax, losses and the count of correct answers. Rows are vectors of the last dimension.
+#include <algorithm>
+
 #include "backends/cpu/native.h"
 #include "backends/cpu/parallel.h"
 #include "rt/operations.h"
@@ -10,29 +12,31 @@ namespace {
 // exponentials.
 int64_t row_grain(int64_t columns) { return kElementGrain / 4 / (columns + 1) + 1; }
 
-// One number per thread, each in its own cache line. They are added in the order of the threads.
-struct Partials {
-  static constexpr int64_t kStride = 8;
-  double* data;
-  double sum(int threads) const {
-    double total = 0;
-    for (int i = 0; i < threads; ++i) total += data[i * kStride];
-    return total;
-  }
+// What is summed over rows.
+struct Sums {
+  double loss = 0, correct = 0;
 };
-uint64_t partial_bytes(int threads) {
-  return static_cast<uint64_t>(threads) * Partials::kStride * sizeof(double);
-}
+
+// The sums of one thread, in a cache line of their own. They are added in the order of the threads.
+struct alignas(64) Partial {
+  Sums sums;
+};
+uint64_t partial_bytes(int threads) { return static_cast<uint64_t>(threads) * sizeof(Partial); }
 
 // Cuts 0..rows into ranges for the threads and returns the sum of body(begin, end) over the ranges.
 template <typename Body>
-double sum_parts(int threads, int64_t rows, int64_t grain, void* workspace, Body&& body) {
-  const Partials partials{static_cast<double*>(workspace)};
-  for (int i = 0; i < threads; ++i) partials.data[i * Partials::kStride] = 0;
+Sums sum_parts(int threads, int64_t rows, int64_t grain, void* workspace, Body&& body) {
+  auto* const partials = static_cast<Partial*>(workspace);
+  for (int i = 0; i < threads; ++i) partials[i].sums = {};
   parallel_parts(threads, rows, grain, 1, [&](int part, int64_t begin, int64_t end) {
-    partials.data[part * Partials::kStride] = static_cast<double>(body(begin, end));
+    partials[part].sums = body(begin, end);
   });
-  return partials.sum(threads);
+  Sums total;
+  for (int i = 0; i < threads; ++i) {
+    total.loss += partials[i].sums.loss;
+    total.correct += partials[i].sums.correct;
+  }
+  return total;
 }
 
 using UnaryRows = void (*)(const float*, float*, int64_t, int64_t);
@@ -78,15 +82,17 @@ std::unique_ptr<Plan> make_softmax_backward(const NativeContext& context, const 
 
 // Checks the operands logits, labels and weight, which come first in `inputs` operands. Returns the
 // number of rows.
-int64_t check_classes(const Operation& op, uint32_t inputs) {
-  expect_counts(op, inputs, 1);
+int64_t check_classes(const Operation& op, uint32_t inputs, uint32_t outputs = 1) {
+  expect_counts(op, inputs, outputs);
   const int64_t rows = row_count(op.input(0));
   expect_dtype(op, op.input(0), RT_FLOAT32, "logits");
   expect_dtype(op, op.input(1), RT_INT32, "labels");
   expect_dtype(op, op.input(2), RT_FLOAT32, "weight");
   expect_elements(op, op.input(1), rows, "labels");
   expect_elements(op, op.input(2), rows, "weight");
-  expect_dtype(op, op.output(0), RT_FLOAT32, "output 0");
+  for (uint32_t i = 0; i < outputs; ++i) {
+    expect_dtype(op, op.output(i), RT_FLOAT32, ("output " + std::to_string(i)).c_str());
+  }
   if (last_dim(op.input(0)) < 1) op.fail("logits need at least one class");
   return rows;
 }
@@ -98,12 +104,13 @@ std::unique_ptr<Plan> make_cross_entropy(const NativeContext& context, const Ope
       make_plan(context, "native:cross_entropy",
                 [=, threads = context.engine.threads(),
                  &kernel = context.engine.kernels()](const rt_launch& l) {
-                  *output<float>(l, 0) = static_cast<float>(sum_parts(
-                      threads, rows, row_grain(columns), l.workspace, [&](int64_t b, int64_t e) {
-                        return kernel.cross_entropy_rows(input<float>(l, 0) + b * columns,
-                                                         input<int32_t>(l, 1) + b,
-                                                         input<float>(l, 2) + b, e - b, columns);
-                      }));
+                  const auto loss_of = [&](int64_t b, int64_t e) {
+                    return Sums{.loss = kernel.cross_entropy_rows(
+                                    input<float>(l, 0) + b * columns, input<int32_t>(l, 1) + b,
+                                    input<float>(l, 2) + b, 0, nullptr, e - b, columns)};
+                  };
+                  *output<float>(l, 0) = static_cast<float>(
+                      sum_parts(threads, rows, row_grain(columns), l.workspace, loss_of).loss);
                 });
   plan->edit().workspace_bytes = partial_bytes(context.engine.threads());
   return plan;
@@ -120,12 +127,57 @@ std::unique_ptr<Plan> make_cross_entropy_backward(const NativeContext& context,
        &kernel = context.engine.kernels()](const rt_launch& l) {
         const float dloss = *input<float>(l, 3);
         parallel_for(threads, rows, row_grain(columns), [&](int64_t b, int64_t e) {
-          kernel.cross_entropy_backward_rows(
-              input<float>(l, 0) + b * columns, input<int32_t>(l, 1) + b, input<float>(l, 2) + b,
-              dloss, output<float>(l, 0) + b * columns, e - b, columns);
+          kernel.cross_entropy_rows(input<float>(l, 0) + b * columns, input<int32_t>(l, 1) + b,
+                                    input<float>(l, 2) + b, dloss,
+                                    output<float>(l, 0) + b * columns, e - b, columns);
         });
       });
   plan->edit().in_place[0] = 0x1;
+  return plan;
+}
+
+// Rows whose correct answers are counted before their gradient is written, which may replace the
+// logits. They stay in the first-level cache, unless a single one is longer.
+int64_t rows_at_once(int64_t columns) {
+  constexpr int64_t kLogits = 4096;
+  return std::max<int64_t>(1, kLogits / columns);
+}
+
+std::unique_ptr<Plan> make_cross_entropy_with_gradient(const NativeContext& context,
+                                                       const Operation& op) {
+  const bool counts = op.output_count() == 3;
+  const int64_t rows = check_classes(op, 4, counts ? 3 : 2), columns = last_dim(op.input(0));
+  expect_elements(op, op.input(3), 1, "dloss");
+  expect_elements(op, op.output(0), 1, "loss");
+  expect_same_dims(op, op.input(0), op.output(1));
+  if (counts) expect_elements(op, op.output(2), 1, "count");
+  auto plan = make_plan(
+      context, "native:cross_entropy_with_gradient",
+      [=, threads = context.engine.threads(),
+       &kernel = context.engine.kernels()](const rt_launch& l) {
+        const float dloss = *input<float>(l, 3);
+        const auto compute = [&](int64_t begin, int64_t end) {
+          Sums sums;
+          for (int64_t r = begin; r < end; r += rows_at_once(columns)) {
+            const int64_t n = std::min(rows_at_once(columns), end - r);
+            const float* const logits = input<float>(l, 0) + r * columns;
+            const int32_t* const labels = input<int32_t>(l, 1) + r;
+            const float* const weight = input<float>(l, 2) + r;
+            if (counts) {
+              sums.correct +=
+                  static_cast<double>(kernel.correct_rows(logits, labels, weight, n, columns));
+            }
+            sums.loss += kernel.cross_entropy_rows(logits, labels, weight, dloss,
+                                                   output<float>(l, 1) + r * columns, n, columns);
+          }
+          return sums;
+        };
+        const Sums sums = sum_parts(threads, rows, row_grain(columns), l.workspace, compute);
+        *output<float>(l, 0) = static_cast<float>(sums.loss);
+        if (counts) *output<float>(l, 2) = static_cast<float>(sums.correct);
+      });
+  plan->edit().workspace_bytes = partial_bytes(context.engine.threads());
+  plan->edit().in_place[1] = 0x1;
   return plan;
 }
 
@@ -196,17 +248,19 @@ std::unique_ptr<Plan> make_cross_entropy_backward_apply(const NativeContext& con
 std::unique_ptr<Plan> make_correct_count(const NativeContext& context, const Operation& op) {
   const int64_t rows = check_classes(op, 3), columns = last_dim(op.input(0));
   expect_elements(op, op.output(0), 1, "count");
-  auto plan = make_plan(context, "native:correct_count",
-                        [=, threads = context.engine.threads(),
-                         &kernel = context.engine.kernels()](const rt_launch& l) {
-                          *output<float>(l, 0) = static_cast<float>(sum_parts(
-                              threads, rows, kElementGrain / (columns + 1) + 1, l.workspace,
-                              [&](int64_t b, int64_t e) {
-                                return kernel.correct_rows(input<float>(l, 0) + b * columns,
-                                                           input<int32_t>(l, 1) + b,
-                                                           input<float>(l, 2) + b, e - b, columns);
-                              }));
-                        });
+  auto plan = make_plan(
+      context, "native:correct_count",
+      [=, threads = context.engine.threads(),
+       &kernel = context.engine.kernels()](const rt_launch& l) {
+        const auto count = [&](int64_t b, int64_t e) {
+          return Sums{.correct = static_cast<double>(kernel.correct_rows(
+                          input<float>(l, 0) + b * columns, input<int32_t>(l, 1) + b,
+                          input<float>(l, 2) + b, e - b, columns))};
+        };
+        const int64_t grain = kElementGrain / (columns + 1) + 1;
+        *output<float>(l, 0) =
+            static_cast<float>(sum_parts(threads, rows, grain, l.workspace, count).correct);
+      });
   plan->edit().workspace_bytes = partial_bytes(context.engine.threads());
   return plan;
 }
@@ -229,18 +283,19 @@ Samples check_samples(const Operation& op, uint32_t inputs) {
 std::unique_ptr<Plan> make_squared_error(const NativeContext& context, const Operation& op) {
   const Samples s = check_samples(op, 3);
   expect_elements(op, op.output(0), 1, "loss");
-  auto plan =
-      make_plan(context, "native:mean_squared_error",
-                [=, threads = context.engine.threads(),
-                 &kernel = context.engine.kernels()](const rt_launch& l) {
-                  *output<float>(l, 0) = static_cast<float>(sum_parts(
-                      threads, s.rows, kElementGrain / (s.columns + 1) + 1, l.workspace,
-                      [&](int64_t b, int64_t e) {
-                        return kernel.squared_error_rows(input<float>(l, 0) + b * s.columns,
-                                                         input<float>(l, 1) + b * s.columns,
-                                                         input<float>(l, 2) + b, e - b, s.columns);
-                      }));
-                });
+  auto plan = make_plan(
+      context, "native:mean_squared_error",
+      [=, threads = context.engine.threads(),
+       &kernel = context.engine.kernels()](const rt_launch& l) {
+        const auto loss_of = [&](int64_t b, int64_t e) {
+          return Sums{.loss = kernel.squared_error_rows(input<float>(l, 0) + b * s.columns,
+                                                        input<float>(l, 1) + b * s.columns,
+                                                        input<float>(l, 2) + b, e - b, s.columns)};
+        };
+        const int64_t grain = kElementGrain / (s.columns + 1) + 1;
+        *output<float>(l, 0) =
+            static_cast<float>(sum_parts(threads, s.rows, grain, l.workspace, loss_of).loss);
+      });
   plan->edit().workspace_bytes = partial_bytes(context.engine.threads());
   return plan;
 }
@@ -275,6 +330,7 @@ constexpr NativeKernel kKernels[] = {
     {RT_OP_LOG_SOFTMAX_BACKWARD, kCanonical, make_softmax_backward},
     {RT_OP_CROSS_ENTROPY, kCanonical, make_cross_entropy},
     {RT_OP_CROSS_ENTROPY_BACKWARD, kCanonical, make_cross_entropy_backward},
+    {RT_OP_CROSS_ENTROPY_WITH_GRADIENT, kCanonical, make_cross_entropy_with_gradient},
     {RT_OP_CROSS_ENTROPY_STATISTICS, kCanonical, make_cross_entropy_statistics},
     {RT_OP_CROSS_ENTROPY_MERGE, kCanonical, make_cross_entropy_merge},
     {RT_OP_CROSS_ENTROPY_BACKWARD_APPLY, kCanonical, make_cross_entropy_backward_apply},

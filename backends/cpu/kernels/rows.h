@@ -18,13 +18,10 @@ struct RowKernels {
   void (*log_softmax_backward_rows)(const float* dy, const float* y, float* dx, int64_t rows,
                                     int64_t columns);
 
-  // Returns the sum over rows of weight * (logsumexp - logit of the label).
+  // Returns the sum over rows of weight * (logsumexp - logit of the label). Unless it is null,
+  // `dlogits` receives the gradient of dloss times that sum; it may be `logits`.
   double (*cross_entropy_rows)(const float* logits, const int32_t* labels, const float* weight,
-                               int64_t rows, int64_t columns);
-  // The gradient of dloss times that sum; dlogits may be logits.
-  void (*cross_entropy_backward_rows)(const float* logits, const int32_t* labels,
-                                      const float* weight, float dloss, float* dlogits,
-                                      int64_t rows, int64_t columns);
+                               float dloss, float* dlogits, int64_t rows, int64_t columns);
 
   // Cross-entropy of logits whose classes are split over tensor-parallel ranks. `part` has four
   // numbers per row and `merged` two; see plugins/operations.md. In `parts`, the rows of one group

@@ -25,12 +25,8 @@ std::shared_ptr<host::Device> open(const std::filesystem::path& built,
   return host::Device::open(host::Plugin::load(library, {}), 0, options);
 }
 
-// The cpu backend has neither loss_scale, which only float16 needs, nor a loss together with its
-// gradient, nor a convolution together with its pooling.
-bool is_missing(const std::string& operation) {
-  return operation == RT_OP_LOSS_SCALE || operation == RT_OP_CROSS_ENTROPY_WITH_GRADIENT ||
-         operation == RT_OP_CONV2D_POOL2D || operation == RT_OP_CONV2D_POOL2D_BACKWARD_WEIGHTS;
-}
+// The cpu backend has no loss_scale, which only float16 needs.
+bool is_missing(const std::string& operation) { return operation == RT_OP_LOSS_SCALE; }
 
 // It also refuses floating-point types other than float32, and bfloat16 where the processor lacks
 // the instructions or the environment keeps oneDNN from using them.
