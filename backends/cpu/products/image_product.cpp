@@ -329,8 +329,8 @@ void ImageProduct::run_exactly(const Job& job) const {
       const int64_t row = job.part.row + done, rows = std::min(exact_.rows, job.part.rows - done);
       for (int64_t r = 0; r < rows; ++r) read_patch(job.x, row + r, patches + r * depth);
       exact_.pack_left({patches, depth, 1}, rows, depth, left);
-      exact_.multiply(
-          {left, right, depth, job.y + row * sizes_.o + column, sizes_.o, rows, columns, false});
+      exact_.multiply({left, right, depth, job.y + row * sizes_.o + column, sizes_.o, rows, columns,
+                       false, nullptr, 0});
       if (job.finish != nullptr) (*job.finish)(row, rows, column, columns);
     }
   }

@@ -25,6 +25,10 @@ struct Tile {
   int64_t c_row;
   int64_t rows, columns;
   bool add;
+  // Memory that is read soon, of which the matrix unit's kernel asks for 24 times `lines` (0, 1, 2
+  // or 4) lines of 64 bytes in each step of depth.
+  const char* ahead;
+  int lines;
 };
 
 // The kernels of one instruction set. Any thread may call them, with buffers of its own, aligned to
@@ -60,8 +64,7 @@ struct SplitTile {
   float* c;           // the result, see Tile
   int64_t c_row, rows, columns;
   bool add;
-  // Memory that is read next, of which 24 times `lines` (0, 1, 2 or 4) lines of 64 bytes are asked
-  // for in each step.
+  // See Tile.
   const char* ahead;
   int lines;
 };

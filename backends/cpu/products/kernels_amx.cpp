@@ -121,14 +121,16 @@ void finish(const AnyTile& tile) {
   }
 }
 
-void multiply(const Tile& tile) {
+template <int kLines>
+void multiply_ahead(const Tile& tile) {
   clear();
+  Ahead<kLines> ahead{tile.ahead};
   int64_t row = 0;
   const auto* left = static_cast<const char*>(tile.left);
   const auto* right = static_cast<const char*>(tile.right);
   for (int64_t k = 0; k < tile.depth; k += kDepth, left += kStepBytes, right += kStepBytes) {
-    multiply_step({left, left + kTileBytes, 2 * kTileBytes},
-                  {right, right + kTileBytes, 2 * kTileBytes});
+    multiply_step<2>({left, left + kTileBytes, 2 * kTileBytes},
+                     {right, right + kTileBytes, 2 * kTileBytes}, ahead);
     // Lines of c arrive in the second-level cache while the products are made.
     for (const int64_t end = row + kDepth * kRows / tile.depth + 1; row < end && row < tile.rows;
          ++row) {
@@ -137,6 +139,12 @@ void multiply(const Tile& tile) {
     }
   }
   finish(tile);
+}
+
+void multiply(const Tile& tile) {
+  if (tile.lines == 0) return multiply_ahead<0>(tile);
+  if (tile.lines == 1) return multiply_ahead<1>(tile);
+  tile.lines == 2 ? multiply_ahead<2>(tile) : multiply_ahead<4>(tile);
 }
 
 constexpr int kPieceBytes = kParts * 64;  // of a split pixel: [part][32]

@@ -55,6 +55,13 @@ struct Product::Part {
   int64_t row, rows, column, columns;
 };
 
+// Some rows of the left operand, and the tiles that they are cut into.
+struct Product::Rows {
+  int64_t row, rows, tiles;
+  // The first row of tile `t`, counted from `row`.
+  int64_t tile(int64_t t) const { return piece(rows, tiles, t); }
+};
+
 // The columns (from the part's first) and the depth that are packed at present.
 struct Product::Block {
   int64_t column, columns, deep, depth;
@@ -141,44 +148,67 @@ bool Product::pack_right(const KernelTable& k, const Call& call, const Blocking&
   return good;
 }
 
+// Packs the tiles of some rows of the left operand.
+bool Product::pack_left(const KernelTable& k, const Call& call, const Blocking& blocking,
+                        const Rows& rows, const Block& block, char* left) const {
+  for (int64_t t = 0; t < rows.tiles; ++t) {
+    const int64_t from = rows.tile(t), to = rows.tile(t + 1);
+    if (!k.pack_left(call.a.at(rows.row + from, block.deep), to - from, block.depth,
+                     left + static_cast<uint64_t>(t) * blocking.left_tile)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Multiplies packed rows by all packed panels, from those that this part packed on. While the first
+// tiles of a panel are multiplied, the next one is asked for: the cache of another core may have
+// it.
+void Product::multiply_rows(const KernelTable& k, const Call& call, const Blocking& blocking,
+                            const Part& part, const Rows& rows, const Block& block,
+                            const char* left) const {
+  const char* const right =
+      call.workspace + static_cast<uint64_t>(part.column_part) * blocking.right_bytes;
+  const bool finishes = call.finish && block.deep + block.depth == sizes_.depth;
+  const int64_t panels = divide_up(block.columns, k.columns);
+  const int64_t start = piece(panels, part.shares, part.share);
+  const int64_t lines = rows.tiles == 1 ? 4 : rows.tiles < 4 ? 2 : 1;
+  const auto ahead_bytes = static_cast<int64_t>(blocking.right_panel) * lines / 4;
+  int64_t unfinished = start * k.columns;
+  for (int64_t i = 0; i < panels; ++i) {
+    const int64_t panel = (start + i) % panels, next = (panel + 1) % panels;
+    const int64_t column = panel * k.columns, at = part.column + block.column + column;
+    const int64_t columns = std::min(k.columns, block.columns - column);
+    const char* const ahead = right + static_cast<uint64_t>(next) * blocking.right_panel;
+    for (int64_t t = 0; t < rows.tiles; ++t) {
+      const int64_t from = rows.tile(t), to = rows.tile(t + 1);
+      k.multiply({left + static_cast<uint64_t>(t) * blocking.left_tile,
+                  right + static_cast<uint64_t>(panel) * blocking.right_panel, block.depth,
+                  call.c + (rows.row + from) * sizes_.columns + at, sizes_.columns, to - from,
+                  columns, block.deep > 0, ahead + t * ahead_bytes,
+                  t * lines < 4 && panels > 1 ? static_cast<int>(lines) : 0});
+    }
+    const int64_t end = column + columns;
+    const bool hand_on =
+        i + 1 == panels || end == block.columns || end - unfinished >= kPanelsAtOnce * k.columns;
+    if (!finishes || !hand_on) continue;
+    call.finish(rows.row, rows.rows, part.column + block.column + unfinished, end - unfinished);
+    unfinished = next * k.columns;
+  }
+}
+
 // Multiplies the part's rows by the packed columns.
 bool Product::multiply(const KernelTable& k, const Call& call, const Blocking& blocking,
                        const Part& part, const Block& block) const {
-  const char* const right =
-      call.workspace + static_cast<uint64_t>(part.column_part) * blocking.right_bytes;
   char* const left = call.workspace + static_cast<uint64_t>(column_parts_) * blocking.right_bytes +
                      static_cast<uint64_t>(part.number) * blocking.left_bytes;
-  const bool complete = block.deep + block.depth == sizes_.depth;
   const int64_t blocks = divide_up(part.rows, blocking.rows);
   for (int64_t i = 0; i < blocks; ++i) {
-    const int64_t row = part.row + piece(part.rows, blocks, i);
-    const int64_t rows = part.row + piece(part.rows, blocks, i + 1) - row;
-    const int64_t tiles = divide_up(rows, k.rows);
-    for (int64_t t = 0; t < tiles; ++t) {
-      const int64_t from = piece(rows, tiles, t), to = piece(rows, tiles, t + 1);
-      if (!k.pack_left(call.a.at(row + from, block.deep), to - from, block.depth,
-                       left + static_cast<uint64_t>(t) * blocking.left_tile)) {
-        return false;
-      }
-    }
-    int64_t finished = 0;
-    for (int64_t column = 0; column < block.columns; column += k.columns) {
-      const int64_t columns = std::min(k.columns, block.columns - column);
-      const int64_t at = part.column + block.column + column;
-      const char* panel = right + static_cast<uint64_t>(column / k.columns) * blocking.right_panel;
-      for (int64_t t = 0; t < tiles; ++t) {
-        const int64_t from = piece(rows, tiles, t), to = piece(rows, tiles, t + 1);
-        k.multiply({left + static_cast<uint64_t>(t) * blocking.left_tile, panel, block.depth,
-                    call.c + (row + from) * sizes_.columns + at, sizes_.columns, to - from, columns,
-                    block.deep > 0});
-      }
-      const int64_t end = column + columns;
-      const bool enough = end == block.columns || end - finished >= kPanelsAtOnce * k.columns;
-      if (call.finish && complete && enough) {
-        call.finish(row, rows, part.column + block.column + finished, end - finished);
-        finished = end;
-      }
-    }
+    const int64_t begin = piece(part.rows, blocks, i),
+                  count = piece(part.rows, blocks, i + 1) - begin;
+    const Rows rows{part.row + begin, count, divide_up(count, k.rows)};
+    if (!pack_left(k, call, blocking, rows, block, left)) return false;
+    multiply_rows(k, call, blocking, part, rows, block, left);
   }
   return true;
 }

@@ -46,6 +46,7 @@ class Product {
   struct Blocking;
   struct Call;
   struct Part;
+  struct Rows;
   struct Block;
 
   int parts() const { return row_parts_ * column_parts_; }
@@ -54,6 +55,11 @@ class Product {
   bool run(const KernelTable& kernels, const Call& call) const;
   bool pack_right(const KernelTable& kernels, const Call& call, const Blocking& blocking,
                   const Part& part, const Block& block) const;
+  bool pack_left(const KernelTable& kernels, const Call& call, const Blocking& blocking,
+                 const Rows& rows, const Block& block, char* left) const;
+  void multiply_rows(const KernelTable& kernels, const Call& call, const Blocking& blocking,
+                     const Part& part, const Rows& rows, const Block& block,
+                     const char* left) const;
   bool multiply(const KernelTable& kernels, const Call& call, const Blocking& blocking,
                 const Part& part, const Block& block) const;
 
