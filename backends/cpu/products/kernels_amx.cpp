@@ -108,15 +108,14 @@ void finish(const AnyTile& tile) {
   _tile_stored(1, &sum[0][kSide], kColumns * 4);
   _tile_stored(2, &sum[kSide][0], kColumns * 4);
   _tile_stored(3, &sum[kSide][kSide], kColumns * 4);
-  for (int w = 0; w < 2; ++w) {
-    const int64_t here = tile.columns - w * kSide;
-    if (here <= 0) break;
-    const __mmask16 mask = here >= kLanes ? 0xFFFF : (__mmask16)((1u << here) - 1);
-    for (int64_t r = 0; r < tile.rows; ++r) {
-      float* c = tile.c + r * tile.c_row + w * kSide;
+  const uint32_t mask = tile.columns >= kColumns ? ~0u : (1u << tile.columns) - 1;
+  const __mmask16 masks[2] = {(__mmask16)mask, (__mmask16)(mask >> kSide)};
+  float* c = tile.c;
+  for (int64_t r = 0; r < tile.rows; ++r, c += tile.c_row) {
+    PRODUCTS_UNROLL for (int w = 0; w < 2; ++w) {
       V value = load(&sum[r][w * kSide]) * kUnscale;
-      if (tile.add) value += (V)_mm512_maskz_loadu_ps(mask, c);
-      _mm512_mask_storeu_ps(c, mask, (__m512)value);
+      if (tile.add) value += (V)_mm512_maskz_loadu_ps(masks[w], c + w * kSide);
+      _mm512_mask_storeu_ps(c + w * kSide, masks[w], (__m512)value);
     }
   }
 }
