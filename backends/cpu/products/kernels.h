@@ -38,8 +38,9 @@ struct KernelTable {
   int64_t rows, columns;  // of the largest tile
   int64_t depth_step;     // packed tiles are filled up with zeros to a multiple of this depth
   int64_t bytes;          // of one packed element
-  // How many rows of the left operand, and how much depth, are packed at a time.
-  int64_t rows_in_cache, depth_in_cache;
+  // How many rows of the left operand, and how much depth, are packed at a time; and how much depth
+  // if the right operand is small.
+  int64_t rows_in_cache, depth_in_cache, depth_if_small;
   // Makes the calling thread ready for `multiply`, and undoes that. May be null.
   void (*begin)();
   void (*end)();

@@ -227,8 +227,8 @@ void multiply_split(const SplitTile& tile) {
 }  // namespace
 
 extern const KernelTable kAmxKernels;
-const KernelTable kAmxKernels = {"amx_bf16x3", kRows, kColumns, kDepth,    2 * kParts, 256,
-                                 512,          begin, end,      pack_left, pack_right, multiply};
+const KernelTable kAmxKernels = {"amx_bf16x3", kRows, kColumns, kDepth,    2 * kParts, 256,     512,
+                                 1024,         begin, end,      pack_left, pack_right, multiply};
 
 extern const SplitKernels kAmxSplitKernels;
 const SplitKernels kAmxSplitKernels = {&kAmxKernels, kDepth, kPieceBytes,   split_pixel,

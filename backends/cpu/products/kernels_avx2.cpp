@@ -16,7 +16,8 @@ constexpr int kRows = 6, kVectors = 2;
 }  // namespace
 
 extern const KernelTable kAvx2Kernels;
-const KernelTable kAvx2Kernels = {"avx2", kRows,   kColumns, 1,         sizeof(float), 192,
-                                  256,    nullptr, nullptr,  pack_left, pack_right,    multiply<>};
+const KernelTable kAvx2Kernels = {"avx2",    kRows,      kColumns,  1,       sizeof(float),
+                                  192,       256,        256,       nullptr, nullptr,
+                                  pack_left, pack_right, multiply<>};
 
 }  // namespace backends::cpu::products

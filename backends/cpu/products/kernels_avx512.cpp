@@ -16,8 +16,8 @@ constexpr int kRows = 14, kVectors = 2;
 }  // namespace
 
 extern const KernelTable kAvx512Kernels;
-const KernelTable kAvx512Kernels = {"avx512",      kRows,     kColumns,   1,
-                                    sizeof(float), 512,       512,        nullptr,
-                                    nullptr,       pack_left, pack_right, multiply<>};
+const KernelTable kAvx512Kernels = {"avx512",  kRows,      kColumns,  1,       sizeof(float),
+                                    512,       512,        512,       nullptr, nullptr,
+                                    pack_left, pack_right, multiply<>};
 
 }  // namespace backends::cpu::products

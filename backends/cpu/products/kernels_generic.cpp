@@ -16,8 +16,8 @@ constexpr int kRows = 4, kVectors = 2;
 }  // namespace
 
 extern const KernelTable kGenericKernels;
-const KernelTable kGenericKernels = {"generic",     kRows,     kColumns,   1,
-                                     sizeof(float), 128,       256,        nullptr,
-                                     nullptr,       pack_left, pack_right, multiply<>};
+const KernelTable kGenericKernels = {"generic", kRows,      kColumns,  1,       sizeof(float),
+                                     128,       256,        256,       nullptr, nullptr,
+                                     pack_left, pack_right, multiply<>};
 
 }  // namespace backends::cpu::products

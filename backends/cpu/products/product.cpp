@@ -14,6 +14,9 @@ constexpr int64_t kLineBytes = 64;
 constexpr int64_t kRowsAtOnce = 32;
 // Bytes of the packed right operand of a thread, which it reads once for each block of rows.
 constexpr int64_t kRightBytes = 6 << 20;
+// Bytes of a small packed right operand, which leaves room for as many bytes of the left one in the
+// second-level cache.
+constexpr int64_t kSmallBytes = 640 << 10;
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
@@ -87,9 +90,15 @@ Product::Product(const KernelTable& kernels, const KernelTable& exact, const Siz
 
 Product::Blocking Product::blocking(const KernelTable& k) const {
   Blocking b{};
-  b.rows = std::min(k.rows_in_cache, divide_up(sizes_.rows, row_parts_));
-  b.depth = even_block(sizes_.depth, k.depth_in_cache, kRowsAtOnce);
+  // Each block of depth costs two barriers and a pass over the result. How depth is cut must not
+  // depend on the number of threads.
+  const bool small = sizes_.columns * sizes_.depth * k.bytes <= kSmallBytes;
+  b.depth = even_block(sizes_.depth, small ? k.depth_if_small : k.depth_in_cache, kRowsAtOnce);
   const int64_t packed_depth = round_up(std::min(b.depth, sizes_.depth), k.depth_step);
+  const int64_t row_bytes = std::max<int64_t>(1, packed_depth * k.bytes);
+  const int64_t fitting_rows =
+      b.depth > k.depth_in_cache ? kSmallBytes / row_bytes / k.rows * k.rows : k.rows_in_cache;
+  b.rows = std::min(std::max(k.rows, fitting_rows), divide_up(sizes_.rows, row_parts_));
   // Kernels write up to a line behind what they pack.
   b.left_tile = static_cast<uint64_t>(round_up(k.rows * packed_depth * k.bytes, kLineBytes));
   b.right_panel =
