@@ -181,6 +181,8 @@ double bytes_of(const Operation& op) {
   return bytes;
 }
 
+uint64_t round_up_to_line(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
+
 constexpr double kLaunchNs = 4000;  // one parallel region with a barrier
 
 // Bytes up to which operands count as cached. The engine's bandwidth is that of main memory, but
@@ -365,25 +367,75 @@ std::string pooled_refusal(const Operation& op) {
   return {};
 }
 
-Priced make_pooled(const Engine& engine, const Operation& op) {
-  const PooledShape shape = pooled_shape(op);
-  const int threads = engine.threads();
-  const KernelTable& kernels = kernels_of(engine);
-  if (op.is(RT_OP_CONV2D_POOL2D)) {
-    const PooledConvolution kernel(shape, threads, kernels);
-    auto plan = make_plan(engine, op.desc().name, kernel.workspace_bytes(), [=](const auto& l) {
-      kernel.run(input(l, 0), input(l, 1), input(l, 2), output(l, 0),
-                 static_cast<uint16_t*>(l.saved), l.workspace);
-    });
-    plan->edit().saved_bytes = shape.saved_bytes();
-    return {std::move(plan), price(engine, op, kernel.cycles())};
+// An image of canonical samples in the blocked layout, in a part of the workspace.
+class BlockedImage {
+ public:
+  // `tensor` is in either layout, and `at` the bytes of the workspace in front of the image.
+  BlockedImage(const Engine& engine, const rt_tensor_desc& tensor, uint64_t at)
+      : engine_(&engine),
+        is_canonical_(tensor.layout == RT_LAYOUT_CANONICAL),
+        samples_(tensor.dims[0]),
+        elements_(tensor.dims[1] * tensor.dims[2] * tensor.dims[3]),
+        at_(at) {}
+  uint64_t end() const {
+    const int64_t floats = sample_blocks(samples_) * kBlock * elements_;
+    return at_ + (is_canonical_ ? static_cast<uint64_t>(floats) * sizeof(float) : 0);
   }
-  const PooledGradient kernel(shape, threads, kernels);
-  auto plan = make_plan(engine, op.desc().name, kernel.workspace_bytes(), [=](const auto& l) {
-    kernel.run(input(l, 0), input(l, 1), static_cast<const uint16_t*>(l.saved), output(l, 0),
-               output(l, 1), l.workspace);
+  const float* read(const float* image, void* workspace) const {
+    if (!is_canonical_) return image;
+    to_blocked(image, samples_, elements_, place(workspace), engine_->threads(),
+               kernels_of(*engine_));
+    return place(workspace);
+  }
+  // Where to write the image, which finish() brings to its place.
+  float* target(float* image, void* workspace) const {
+    return is_canonical_ ? place(workspace) : image;
+  }
+  void finish(float* image, void* workspace) const {
+    if (!is_canonical_) return;
+    from_blocked(place(workspace), samples_, elements_, image, engine_->threads(),
+                 kernels_of(*engine_));
+  }
+
+ private:
+  float* place(void* workspace) const {
+    return reinterpret_cast<float*>(static_cast<char*>(workspace) + at_);
+  }
+
+  const Engine* engine_;
+  bool is_canonical_;
+  int64_t samples_, elements_;
+  uint64_t at_;
+};
+
+template <typename Kernel>
+Priced pooled_plan(const Engine& engine, const Operation& op) {
+  constexpr bool kForward = std::is_same_v<Kernel, PooledConvolution>;
+  const PooledShape shape = pooled_shape(op);
+  const Kernel kernel(shape, engine.threads(), kernels_of(engine));
+  const BlockedImage x(engine, op.input(0), round_up_to_line(kernel.workspace_bytes()));
+  const BlockedImage y(engine, kForward ? op.output(0) : op.input(1), x.end());
+  auto plan = make_plan(engine, op.desc().name, y.end(), [=](const rt_launch& l) {
+    const float* const from = x.read(input(l, 0), l.workspace);
+    if constexpr (kForward) {
+      float* const to = y.target(output(l, 0), l.workspace);
+      kernel.run(from, input(l, 1), input(l, 2), to, static_cast<uint16_t*>(l.saved), l.workspace);
+      y.finish(output(l, 0), l.workspace);
+    } else {
+      const float* const dy = y.read(input(l, 1), l.workspace);
+      kernel.run(from, dy, static_cast<const uint16_t*>(l.saved), output(l, 0), output(l, 1),
+                 l.workspace);
+    }
   });
-  return {std::move(plan), price(engine, op, kernel.cycles())};
+  if (kForward) plan->edit().saved_bytes = shape.saved_bytes();
+  // Each image that is copied is read and written once more.
+  const double copied = 2 * static_cast<double>(y.end() - kernel.workspace_bytes());
+  return {std::move(plan), price(engine, op, kernel.cycles()) + copied / engine.bytes_per_ns()};
+}
+
+Priced make_pooled(const Engine& engine, const Operation& op) {
+  return op.is(RT_OP_CONV2D_POOL2D) ? pooled_plan<PooledConvolution>(engine, op)
+                                    : pooled_plan<PooledGradient>(engine, op);
 }
 
 Priced make_copy(const Engine& engine, const Operation& op) {

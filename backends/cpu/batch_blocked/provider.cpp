@@ -62,6 +62,10 @@ bool is_gradient(Family family) {
   return family == Family::kWeightGradient || family == Family::kPooledGradient;
 }
 
+bool is_pooled(Family family) {
+  return family == Family::kPooledConvolution || family == Family::kPooledGradient;
+}
+
 bool is_post_bias(const Operation& op, uint32_t input) {
   for (uint32_t i = 0; i < op.post_op_count(); ++i) {
     const rt_post_op& post = op.post_op(i);
@@ -81,17 +85,18 @@ std::optional<uint64_t> settle(const rt_tensor_desc& tensor, uint64_t wanted) {
   return wanted;
 }
 
-// Settles the layouts of the candidate. Returns the index of the first operand (outputs from 100)
-// whose layout is fixed to another one, or -1 if all fit.
-int32_t settle_layouts(const Operation& op, Family family, Candidate& c) {
+// Settles the layouts of the candidate, whose images are all in the layout `images`. Returns the
+// index of the first operand (outputs from 100) whose layout is fixed to another one, or -1 if all
+// fit.
+int32_t settle_layouts(const Operation& op, Family family, uint64_t images, Candidate& c) {
   for (uint32_t i = 0; i < op.input_count(); ++i) {
-    const uint64_t wanted = is_blocked_input(op, family, i) ? kLayout : RT_LAYOUT_CANONICAL;
+    const uint64_t wanted = is_blocked_input(op, family, i) ? images : RT_LAYOUT_CANONICAL;
     const auto layout = settle(op.input(i), wanted);
     if (!layout) return static_cast<int32_t>(i);
     c.input_layouts[i] = *layout;
   }
   for (uint32_t i = 0; i < op.output_count(); ++i) {
-    const auto layout = settle(op.output(i), is_gradient(family) ? RT_LAYOUT_CANONICAL : kLayout);
+    const auto layout = settle(op.output(i), is_gradient(family) ? RT_LAYOUT_CANONICAL : images);
     if (!layout) return static_cast<int32_t>(100 + i);
     c.output_layouts[i] = *layout;
   }
@@ -139,8 +144,7 @@ std::string shape_refusal(const Operation& op, Family family) {
   check_dims(op, family);
   if (family == Family::kPooling) return batch_blocked::pooling_refusal(op);
   if (family != Family::kCopy && op.integer(RT_ATTR_GROUPS, 1) != 1) return "groups";
-  if (family == Family::kPooledConvolution || family == Family::kPooledGradient)
-    return batch_blocked::pooled_refusal(op);
+  if (is_pooled(family)) return batch_blocked::pooled_refusal(op);
   return {};
 }
 
@@ -214,7 +218,11 @@ Answer BatchBlockedProvider::query(const Operation& op) {
   }
   const std::string refusal = shape_refusal(op, kind);
   if (!refusal.empty()) {
-    if (mentions_layout(op)) {
+    if (is_pooled(kind)) {
+      answer.reason = rt::sdk::format(
+          "%s: not for %s; nearest supported: the convolution and the pooling, one after the other",
+          op.desc().name, refusal.c_str());
+    } else if (mentions_layout(op)) {
       answer.reason = rt::sdk::format(
           "%s: the layout n16hwc16n does not take %s; nearest supported: "
           "canonical layouts",
@@ -229,7 +237,9 @@ Answer BatchBlockedProvider::query(const Operation& op) {
     candidate.input_layouts[0] = op.input(0).layout;
     candidate.output_layouts[0] = op.output(0).layout;
     answer.tolerance = 0;
-  } else if (const int32_t operand = settle_layouts(op, kind, candidate); operand >= 0) {
+  } else if (const int32_t operand = settle_layouts(op, kind, kLayout, candidate);
+             operand >= 0 &&
+             !(is_pooled(kind) && settle_layouts(op, kind, RT_LAYOUT_CANONICAL, candidate) < 0)) {
     if (!mentions_layout(op)) return answer;
     answer.reason_operand = operand;
     answer.reason = rt::sdk::format(

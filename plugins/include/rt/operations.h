@@ -16,8 +16,7 @@
 #define RT_OP_AVG_POOL2D_BACKWARD "avg_pool2d_backward"
 #define RT_OP_GLOBAL_AVG_POOL "global_avg_pool"
 #define RT_OP_GLOBAL_AVG_POOL_BACKWARD "global_avg_pool_backward"
-/* A convolution, an activation and a pooling in one; since minor version 1 */
-#define RT_OP_CONV2D_POOL2D "conv2d_pool2d"
+#define RT_OP_CONV2D_POOL2D "conv2d_pool2d" /* these two since minor version 1 */
 #define RT_OP_CONV2D_POOL2D_BACKWARD_WEIGHTS "conv2d_pool2d_backward_weights"
 /* Element by element */
 #define RT_OP_ACTIVATION "activation"
