@@ -56,7 +56,7 @@ bool is_pooling(const Node& node) {
          has_adjacent_windows(node);
 }
 
-// One sweep over the graph. Nodes that it merges with others are marked and removed at its end.
+// One sweep over the graph. Nodes that it merges with others are marked, and removed at its end.
 class Sweep {
  public:
   Sweep(Graph& graph, Target& target) : graph_(graph), target_(target), dead_(graph.nodes.size()) {
@@ -64,16 +64,13 @@ class Sweep {
       for (ValueId v : graph.nodes[i].inputs) readers_[graph.storage(v)].insert(i);
     }
   }
-  ~Sweep() { remove_marked(graph_.nodes, dead_); }
-  Sweep(const Sweep&) = delete;
-  Sweep& operator=(const Sweep&) = delete;
-
   void run() {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       if (dead_[i] || !is_candidate(i)) continue;
       const std::optional<size_t> pool = pooling_behind(i);
       if (pool && !fuse_with_gradient(i, *pool)) fuse_alone(i, *pool);
     }
+    remove_marked(graph_.nodes, dead_);
   }
 
  private:
@@ -139,8 +136,8 @@ class Sweep {
     return std::nullopt;
   }
 
-  // From the gradient of the pooling to that of the weights, if only these nodes read what lies
-  // between.
+  // Finds the nodes from the gradient of the pooling to that of the weights. The answer is nullopt
+  // if anything else reads what lies between, or if they are others than the forward nodes have.
   std::optional<Gradient> gradient(size_t convolution, size_t pool) const {
     const auto first = gradient_of_pooling(convolution, pool);
     if (!first) return std::nullopt;
@@ -183,7 +180,7 @@ class Sweep {
     });
   }
 
-  // Without the data that it saves.
+  // The convolution and the pooling as one node, which saves nothing yet.
   Node forward_node(const Node& convolution, const Node& pool) const {
     Node fused = convolution;
     fused.op = RT_OP_CONV2D_POOL2D;
@@ -205,7 +202,7 @@ class Sweep {
     return support.supported && !support.emulated;
   }
 
-  // Both directions in one node each. The forward node saves what the other one needs, as the
+  // Makes one node of each direction. The forward node saves what the other one needs, as the
   // pooling did if it was a maximum. No node moves in front of another one.
   bool fuse_with_gradient(size_t convolution, size_t pool) {
     const std::optional<Gradient> g = gradient(convolution, pool);

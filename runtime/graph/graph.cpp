@@ -147,8 +147,8 @@ bool moves_data_only(const Node& node) {
                      [&](const char* op) { return node.op == op; });
 }
 
-// Multiply-adds of a convolution of x [N,H,W,C] with w [O,KH,KW,C/G], of which each element of the
-// result meets one filter. For nodes whose operands do not have the dims of that result.
+// The multiply-adds of a convolution of x [N,H,W,C] with w [O,KH,KW,C/G]: one filter for each
+// element of its result, whose dims no operand of the node has.
 double convolution_products(const Node& node, const Dims& x, const Dims& w) {
   const auto value = [&](const char* name, int64_t fallback) {
     return integer_attribute(node, name, fallback);

@@ -98,7 +98,7 @@ struct Node {
   std::vector<ValueId> outputs;
   std::vector<Attribute> attributes;
   std::vector<PostOp> post_ops;
-  // Device-defined data that the forward node writes and its `*_backward` node reads.
+  // Device-defined data that a forward node writes and the node of its gradient reads.
   ValueId saved = kNone;
   uint64_t algorithm = 0;  // chosen by the layout pass
   double estimated_ns = 0;
@@ -110,7 +110,7 @@ struct Node {
   PartialGradients partial = {};
   bool on_fallback = false;  // the target's fallback device runs it (Target::fallback_name)
 
-  // Whether the node reads `saved`.
+  // Whether the node differentiates a forward node, whose `saved` it reads if there is one.
   bool is_backward() const {
     return op.ends_with("_backward") || op == RT_OP_CONV2D_POOL2D_BACKWARD_WEIGHTS;
   }

@@ -40,13 +40,12 @@ class Convolution {
   void pack(const float* weights, void* workspace, int64_t part, int64_t parts) const;
   void run_strip(const float* in, const void* workspace, float* rows, const PostOps& post,
                  int64_t block, int64_t strip) const;
-  int64_t strip_count() const { return static_cast<int64_t>(geometry_.strips.size()); }
-  int64_t strip_rows() const { return strip_rows_; }
 
   // Estimated cycles of a core that does one vector product per cycle, without the time for memory.
   double cycles() const;
 
  private:
+  int64_t strip_count() const { return static_cast<int64_t>(geometry_.strips.size()); }
   // Computes channel tiles begin..end of a strip. `out` is where the output of the block would
   // begin, `offset` elements behind the operands of post-operations.
   void run_tiles(const float* in, const float* packed, float* out, int64_t offset,

@@ -16,8 +16,6 @@ constexpr int64_t kStripBytes = 1280 * 1024;
 // 384, and of packing a register.
 constexpr double kStepCycles = 520, kPackCycles = 7;
 
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 }  // namespace
 
 // The buffers of one run.

@@ -18,8 +18,6 @@ constexpr int64_t kMostChunkRows = 32;
 constexpr double kSumsLine = 12;
 constexpr int64_t kSlack = 64;  // bytes that a kernel may write behind what it packs
 
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // A range of integers.
 struct Range {
   int64_t begin, end;

@@ -181,8 +181,6 @@ double bytes_of(const Operation& op) {
   return bytes;
 }
 
-uint64_t round_up_to_line(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
-
 constexpr double kLaunchNs = 4000;  // one parallel region with a barrier
 
 // Bytes up to which operands count as cached. The engine's bandwidth is that of main memory, but
@@ -349,6 +347,9 @@ Priced make_pooling(const Engine& engine, const Operation& op) {
 // The most products for an element of the image with which its way through memory takes longer than
 // the direct algorithm. With more, a faster algorithm and a pooling of its own win.
 constexpr int64_t kMostPooledProducts = 75;
+// The most bytes of the image's rows under one row of windows of a sample block, so that they stay
+// in the second-level cache.
+constexpr int64_t kMostStripBytes = 1 << 20;
 
 std::string pooled_refusal(const Operation& op) {
   const int64_t function = op.integer(RT_ATTR_FUNCTION, 0);
@@ -360,6 +361,11 @@ std::string pooled_refusal(const Operation& op) {
                            static_cast<long>(s.c * s.kh * s.kw),
                            static_cast<long>(kMostPooledProducts));
   }
+  const int64_t strip = shape.window_h * s.q * s.o * kBlock * static_cast<int64_t>(sizeof(float));
+  if (strip > kMostStripBytes) {
+    return rt::sdk::format("rows under a window of %ld bytes, at most %ld",
+                           static_cast<long>(strip), static_cast<long>(kMostStripBytes));
+  }
   if (2 * s.n < sample_blocks(s.n) * kBlock) {
     return rt::sdk::format("%ld samples, which fill less than half of the lanes",
                            static_cast<long>(s.n));
@@ -370,10 +376,11 @@ std::string pooled_refusal(const Operation& op) {
 // An image of canonical samples in the blocked layout, in a part of the workspace.
 class BlockedImage {
  public:
-  // `tensor` is in either layout, and `at` the bytes of the workspace in front of the image.
-  BlockedImage(const Engine& engine, const rt_tensor_desc& tensor, uint64_t at)
+  // `at`: the bytes of the workspace in front of the image. If the tensor is not canonical, it is
+  // in the blocked layout already.
+  BlockedImage(const Engine& engine, const rt_tensor_desc& tensor, bool is_canonical, uint64_t at)
       : engine_(&engine),
-        is_canonical_(tensor.layout == RT_LAYOUT_CANONICAL),
+        is_canonical_(is_canonical),
         samples_(tensor.dims[0]),
         elements_(tensor.dims[1] * tensor.dims[2] * tensor.dims[3]),
         at_(at) {}
@@ -413,8 +420,14 @@ Priced pooled_plan(const Engine& engine, const Operation& op) {
   constexpr bool kForward = std::is_same_v<Kernel, PooledConvolution>;
   const PooledShape shape = pooled_shape(op);
   const Kernel kernel(shape, engine.threads(), kernels_of(engine));
-  const BlockedImage x(engine, op.input(0), round_up_to_line(kernel.workspace_bytes()));
-  const BlockedImage y(engine, kForward ? op.output(0) : op.input(1), x.end());
+  const rt_tensor_desc& result = kForward ? op.output(0) : op.input(1);
+  // Both images have one layout; a query may leave that of one of them open.
+  const bool is_canonical =
+      op.input(0).layout == RT_LAYOUT_CANONICAL || result.layout == RT_LAYOUT_CANONICAL;
+  const auto kernel_bytes = static_cast<int64_t>(kernel.workspace_bytes());
+  const BlockedImage x(engine, op.input(0), is_canonical,
+                       static_cast<uint64_t>(round_up(kernel_bytes, kBlock * sizeof(float))));
+  const BlockedImage y(engine, result, is_canonical, x.end());
   auto plan = make_plan(engine, op.desc().name, y.end(), [=](const rt_launch& l) {
     const float* const from = x.read(input(l, 0), l.workspace);
     if constexpr (kForward) {

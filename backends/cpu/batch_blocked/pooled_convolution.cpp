@@ -8,8 +8,6 @@ namespace backends::cpu::batch_blocked {
 
 namespace {
 
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 bool has_padding(const ConvShape& s) {
   return s.pad_top > 0 || s.pad_left > 0 ||
          (s.p - 1) * s.stride_h + (s.kh - 1) * s.dilation_h >= s.h ||
@@ -65,7 +63,7 @@ int64_t PooledConvolution::packed_floats() const {
   const int64_t floats = in_registers_ ? divide_up(s.o, in_registers_->width) *
                                              in_registers_->width * s.kh * s.kw * s.c
                                        : packed;
-  return divide_up(floats, kBlock) * kBlock;
+  return round_up(floats, kBlock);
 }
 
 uint64_t PooledConvolution::workspace_bytes() const {

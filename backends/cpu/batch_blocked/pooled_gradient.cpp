@@ -6,10 +6,6 @@
 
 namespace backends::cpu::batch_blocked {
 
-namespace {
-int64_t round_up(int64_t floats) { return (floats + kBlock - 1) / kBlock * kBlock; }
-}  // namespace
-
 PooledGradient::PooledGradient(const PooledShape& shape, int threads, const KernelTable& kernels)
     : shape_(shape),
       threads_(std::max(1, threads)),
@@ -29,12 +25,19 @@ bool PooledGradient::keeps_in_registers() const {
   return shape_.has_windows_of_two() && shape_.saved_bytes() > 0 && gradient_.takes_windows();
 }
 
+int64_t PooledGradient::ranges_per_block() const {
+  constexpr int64_t kPerThread =
+      4;  // so that the largest share of a thread is little above the mean
+  const int64_t blocks = sample_blocks(shape_.conv.n);
+  return std::clamp<int64_t>(divide_up(kPerThread * threads_, blocks), 1, shape_.rows());
+}
+
 int64_t PooledGradient::image_floats() const {
   return keeps_in_registers() ? 0 : strips_.image_floats();
 }
 
 int64_t PooledGradient::thread_floats() const {
-  return image_floats() + gradient_.sums_floats() + round_up(weights() + shape_.conv.o);
+  return image_floats() + gradient_.sums_floats() + round_up(weights() + shape_.conv.o, kBlock);
 }
 
 uint64_t PooledGradient::workspace_bytes() const {
@@ -58,7 +61,8 @@ void PooledGradient::run(const float* x, const float* dy, const uint16_t* saved,
   auto* const pooled = const_cast<float*>(dy);
   auto* const passes = const_cast<uint16_t*>(saved);
   const bool in_registers = keeps_in_registers();
-  const int64_t count = in_registers ? sample_blocks(shape_.conv.n) : strips_.count();
+  const int64_t ranges = in_registers ? ranges_per_block() : strips_.per_block();
+  const int64_t count = sample_blocks(shape_.conv.n) * ranges;
   const float factor = in_registers && shape_.average ? 0.25f : 1.0f;
 #pragma omp parallel num_threads(threads_)
   {
@@ -69,7 +73,9 @@ void PooledGradient::run(const float* x, const float* dy, const uint16_t* saved,
     std::fill(sums, result, 0.0f);
     for (int64_t i = count * part / parts; i < count * (part + 1) / parts; ++i) {
       if (in_registers) {
-        gradient_.add_windows(x, dy, saved, i, sums);
+        const int64_t range = i % ranges;
+        gradient_.add_windows(x, dy, saved, i / ranges, shape_.rows() * range / ranges,
+                              shape_.rows() * (range + 1) / ranges, sums);
       } else {
         add_strip(x, pooled, passes, image, sums, i);
       }

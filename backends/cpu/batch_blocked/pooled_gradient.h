@@ -32,6 +32,9 @@ class PooledGradient {
                  int64_t strip) const;
   // Whether no strip is needed: windows of 2x2 whose bits a kernel of the gradient reads itself.
   bool keeps_in_registers() const;
+  // Ranges of rows of windows into which a sample block is cut if no strip is needed, so that there
+  // is work for all threads.
+  int64_t ranges_per_block() const;
   int64_t image_floats() const;
   int64_t weights() const;
   // Elements of one thread: its strip of the image, its sums, and its part of the result.

@@ -58,7 +58,7 @@ bool counts_fit(const Operation& op, Family family) {
   }
 }
 
-bool is_gradient(Family family) {
+bool is_weight_gradient(Family family) {
   return family == Family::kWeightGradient || family == Family::kPooledGradient;
 }
 
@@ -76,7 +76,7 @@ bool is_post_bias(const Operation& op, uint32_t input) {
 
 // Does this input have the blocked layout? Weights and biases stay canonical.
 bool is_blocked_input(const Operation& op, Family family, uint32_t i) {
-  if (i < op.own_input_count()) return i == 0 || is_gradient(family);
+  if (i < op.own_input_count()) return i == 0 || is_weight_gradient(family);
   return !is_post_bias(op, i);
 }
 
@@ -96,7 +96,8 @@ int32_t settle_layouts(const Operation& op, Family family, uint64_t images, Cand
     c.input_layouts[i] = *layout;
   }
   for (uint32_t i = 0; i < op.output_count(); ++i) {
-    const auto layout = settle(op.output(i), is_gradient(family) ? RT_LAYOUT_CANONICAL : images);
+    const auto layout =
+        settle(op.output(i), is_weight_gradient(family) ? RT_LAYOUT_CANONICAL : images);
     if (!layout) return static_cast<int32_t>(100 + i);
     c.output_layouts[i] = *layout;
   }

@@ -8,8 +8,12 @@
 
 namespace backends::cpu::batch_blocked {
 
+// a / b, rounded up, and the next multiple of b. b > 0.
+inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+inline int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
+
 // The number of blocks that hold `samples` samples.
-inline int64_t sample_blocks(int64_t samples) { return (samples + kBlock - 1) / kBlock; }
+inline int64_t sample_blocks(int64_t samples) { return divide_up(samples, kBlock); }
 
 // The number of vector registers that hold one position (pixel and channel) of all samples.
 inline int64_t sample_vectors(int64_t samples, const KernelTable& kernels) {

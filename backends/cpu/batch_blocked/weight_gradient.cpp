@@ -20,8 +20,6 @@ constexpr double kImbalance = 1.15;
 constexpr int kMaxTileVectors = 64;
 constexpr int64_t kPageBytes = 4096;
 
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 }  // namespace
 
 // The work of one thread: tiles tile_begin..tile_end over sample blocks block_begin..block_end,
@@ -191,14 +189,15 @@ void WeightGradient::add_rows(const float* x, const float* dy_rows, int64_t bloc
 }
 
 void WeightGradient::add_windows(const float* x, const float* dy, const uint16_t* saved,
-                                 int64_t block, float* sums) const {
+                                 int64_t block, int64_t begin, int64_t end, float* sums) const {
   const int64_t rows = shape_.p / 2, columns = shape_.q / 2;
   const float* const x_block = x + block * shape_.h * shape_.w * shape_.c * kBlock;
   const float* const dy_block = dy + block * rows * columns * shape_.o * kBlock;
   for (int64_t i = 0; i < tiles_; ++i) {
     const Tile at = tile(i);
     WeightTile t = weight_tile(at, sums + i * acc_floats(), has_bias(at));
-    t.row_end = static_cast<int32_t>(2 * rows);
+    t.row_begin = static_cast<int32_t>(2 * begin);
+    t.row_end = static_cast<int32_t>(2 * end);
     t.out_width = static_cast<int32_t>(2 * columns);
     t.lane_mask = lane_mask(block);
     t.x = x_block + at.c * kBlock;

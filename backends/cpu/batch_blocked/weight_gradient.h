@@ -30,11 +30,12 @@ class WeightGradient {
   int64_t sums_floats() const { return tiles_ * acc_floats(); }
   void add_rows(const float* x, const float* dy_rows, int64_t block, int64_t begin, int64_t end,
                 float* sums) const;
-  // The same for a whole sample block whose gradient is that of a pooling with windows of 2x2
-  // behind the convolution, times 4 for an average; `saved` are PooledRow::passes of all samples.
-  // Not every kernel takes windows.
+  // The same for the windows of a pooling of 2x2 behind the convolution: rows begin..end of them in
+  // one sample block. `dy` is the gradient of the pooling's result, which counts four times for an
+  // average, and `saved` are PooledRow::passes, both of all samples. Not every kernel takes
+  // windows.
   void add_windows(const float* x, const float* dy, const uint16_t* saved, int64_t block,
-                   float* sums) const;
+                   int64_t begin, int64_t end, float* sums) const;
   bool takes_windows() const { return kernel_->pooled_kernel != nullptr; }
   void write_sums(const float* sums, float* dw, float* db) const;
 

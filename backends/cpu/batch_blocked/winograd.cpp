@@ -12,8 +12,6 @@ namespace {
 // each channel tile.
 constexpr int64_t kGroupBytes = 600 * 1024;
 
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // Bytes of transformed weights that may stay in the caches until they are multiplied.
 constexpr int64_t kCachedWeights = 4 << 20;
 constexpr int64_t kPackedAtOnce = 8;  // vectors of pairs of channels

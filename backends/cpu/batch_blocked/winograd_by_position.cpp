@@ -15,8 +15,6 @@ namespace {
 constexpr int64_t kGap = 5 * kBlock;
 constexpr int64_t kChannelsAtOnce = 64;  // of an input transform, so that threads find enough units
 
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // Runs work(unit) for the units of this member of the team.
 template <typename Work>
 void share(int64_t units, int64_t part, int64_t parts, Work work) {

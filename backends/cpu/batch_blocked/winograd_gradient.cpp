@@ -22,8 +22,6 @@ constexpr int64_t kMostScratchBytes = 64 << 20;
 // Cycles to add up the lanes of one register tile.
 constexpr double kLaneSumCycles = 70;
 
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // Estimated cycles of one pixel, on a core that does one vector product per cycle.
 double pixel_cycles(const PairKernel& k) {
   const double loads = k.outputs + k.inputs;

@@ -56,8 +56,8 @@ bool refuses_row_sums(const host::Operation& operation) {
          std::any_of(operation.inputs.begin(), operation.inputs.begin() + 2, is_empty);
 }
 
-// A convolution with its pooling has one layout, n16hwc16n, and is left to two operations where
-// these are faster or only they know how.
+// A convolution with its pooling is left to two operations where these are faster, or where only
+// they have the form.
 bool refuses_pooling(const host::Operation& operation) {
   const bool forward = operation.name == RT_OP_CONV2D_POOL2D;
   if (!forward && operation.name != RT_OP_CONV2D_POOL2D_BACKWARD_WEIGHTS) return false;

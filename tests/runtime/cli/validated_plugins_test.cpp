@@ -88,7 +88,7 @@ class ValidateCommands : public ProgramTest {
 TEST_F(ValidateCommands, AFaultOfAPluginEndsTheRun) {
   const test::ProcessResult r = train("overrun=conv2d", true);
   EXPECT_EQ(r.exit_code, 3) << r.err;
-  EXPECT_THAT(r.err, AllOf(HasSubstr("layer 'conv1'"),
+  EXPECT_THAT(r.err, AllOf(HasSubstr("layer 'conv2'"),
                            HasSubstr("validation: the plugin is at fault: simulated:0 stream"),
                            HasSubstr("output 0: the kernel writes a byte 1 behind the end of it")));
 }

@@ -15,8 +15,6 @@ struct ConvPoolShape {
   int64_t rows, columns;
   bool average;      // else the maximum
   int32_t function;  // RT_ACTIVATION_*, or 0
-  // Elements of one window of the pooling.
-  int64_t window() const { return kernel_h * kernel_w; }
   Dims result() const { return {convolution.n, rows, columns, convolution.o}; }
 };
 
@@ -26,7 +24,7 @@ inline ConvPoolShape conv_pool_shape(const Operation& op, const rt_tensor_desc& 
                                      const rt_tensor_desc& w) {
   ConvPoolShape s{};
   s.convolution = convolution_shape(op, x, w);
-  op.integer(RT_ATTR_KERNEL_H);
+  op.integer(RT_ATTR_KERNEL_H);  // these two throw if the attribute is missing
   op.integer(RT_ATTR_KERNEL_W);
   s.kernel_h = integer_at_least(op, RT_ATTR_KERNEL_H, 1, 1);
   s.kernel_w = integer_at_least(op, RT_ATTR_KERNEL_W, 1, 1);
