@@ -28,6 +28,8 @@ class Token {
 
   MemoryCard card() const;
   void revoke() { value_ = 0; }
+  // Whether it has not been revoked.
+  bool holds() const { return value_ != 0; }
 
  private:
   std::atomic<uint64_t> value_;

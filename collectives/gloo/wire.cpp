@@ -78,7 +78,7 @@ void Wire::start_send(uint64_t slot, const Transfer& transfer, std::size_t room)
   if (room != transfer.bytes) {
     disagree("expects", room, transfer.bytes);
     transfer.owner->failed(failure_);
-  } else if (peer_reads_ && room >= kOfferedBytes) {
+  } else if (own_.holds() && peer_reads_ && room >= kOfferedBytes) {
     slots_[slot].offered.push_back(transfer);
     say({Kind::kOffer, slot, room, reinterpret_cast<uint64_t>(transfer.data)}, {});
   } else {
@@ -231,7 +231,7 @@ void Wire::copy_offered() {
 void Wire::on_taken(Slot& slot) {
   header_bytes_ = 0;
   if (slot.offered.empty()) return disagree("has copied", 0, 0);
-  slot.offered.front().owner->sent(peer_);
+  if (slot.offered.front().owner != nullptr) slot.offered.front().owner->sent(peer_);
   slot.offered.pop_front();
 }
 
@@ -276,6 +276,14 @@ void Wire::fail(const std::exception_ptr& why) {
   incoming_ = {};
 }
 
+// The peer cannot read the message any more; if it has read it, its answer is still to come. The
+// connection stays, because the farewell goes over it. Later messages go over it as well: without
+// the token no peer could see whether an offer still holds.
+void Wire::withdraw(Transfer& offered) {
+  own_.revoke();
+  offered.owner = nullptr;
+}
+
 void Wire::ask() {
   const std::lock_guard lock(mutex_);
   answer_.reset();
@@ -298,10 +306,11 @@ void Wire::forget(const TransferOwner& owner) {
   }
   if (its(incoming_)) incoming_.owner = nullptr;
   std::erase_if(stranded_, its);
-  const bool offered = std::any_of(slots_.begin(), slots_.end(), [&](const auto& s) {
-    return std::any_of(s.second.offered.begin(), s.second.offered.end(), its);
-  });
-  if (offered) return fail(lost("this rank has given up a message that it had offered"));
+  for (auto& [number, slot] : slots_) {
+    for (Transfer& t : slot.offered) {
+      if (its(t)) withdraw(t);
+    }
+  }
   std::erase_if(outgoing_, [&](const Outgoing& o) { return its(o.transfer) && o.done == 0; });
   if (outgoing_.empty() || !its(outgoing_.front().transfer)) return;
   outgoing_.front().transfer.owner = nullptr;

@@ -129,6 +129,7 @@ class Wire final : public ::gloo::transport::Pair, private Loop::Handler {
   void on_header();
   void on_message(Slot& slot);
   void copy_offered();
+  void withdraw(Transfer& offered);
   void on_taken(Slot& slot);
   void finish_receive();
   void disagree(const char* what, std::size_t theirs, std::size_t ours);
