@@ -12,7 +12,7 @@ namespace {
 // exponentials.
 int64_t row_grain(int64_t columns) { return kElementGrain / 4 / (columns + 1) + 1; }
 
-// What is summed over rows.
+// These are sums over rows.
 struct Sums {
   double loss = 0, correct = 0;
 };

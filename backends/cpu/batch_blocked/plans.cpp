@@ -115,17 +115,23 @@ class PostPlan {
   std::array<int32_t, kMaxPostOps> operands_{};
 };
 
-ConvShape conv_shape(const Operation& op, const rt_tensor_desc& x, const rt_tensor_desc& w,
-                     const rt_tensor_desc& y) {
-  const Window window = convolution_window(op, x, w, y);
-  ConvShape s{x.dims[0], x.dims[1], x.dims[2], x.dims[3], y.dims[3],
-              w.dims[1], w.dims[2], y.dims[1], y.dims[2]};
+// Takes strides, padding and dilation from this folder's window or from the SDK's.
+template <typename AnyWindow>
+void set_window(ConvShape& s, const AnyWindow& window) {
   s.stride_h = window.stride_h;
   s.stride_w = window.stride_w;
   s.pad_top = window.pad_top;
   s.pad_left = window.pad_left;
   s.dilation_h = window.dilation_h;
   s.dilation_w = window.dilation_w;
+}
+
+ConvShape conv_shape(const Operation& op, const rt_tensor_desc& x, const rt_tensor_desc& w,
+                     const rt_tensor_desc& y) {
+  const Window window = convolution_window(op, x, w, y);
+  ConvShape s{x.dims[0], x.dims[1], x.dims[2], x.dims[3], y.dims[3],
+              w.dims[1], w.dims[2], y.dims[1], y.dims[2]};
+  set_window(s, window);
   return s;
 }
 
@@ -134,14 +140,8 @@ PooledShape pooled_shape(const Operation& op) {
       op.is(RT_OP_CONV2D_POOL2D) ? rt::sdk::conv2d_pool2d_shape(op, RT_FLOAT32)
                                  : rt::sdk::conv2d_pool2d_backward_weights_shape(op, RT_FLOAT32);
   const rt::sdk::ConvolutionShape& c = both.convolution;
-  const rt::sdk::Window& window = c.window;
-  ConvShape s{c.n, c.h, c.w, c.c, c.o, window.kernel_h, window.kernel_w, c.p, c.q};
-  s.stride_h = window.stride_h;
-  s.stride_w = window.stride_w;
-  s.pad_top = window.pad_top;
-  s.pad_left = window.pad_left;
-  s.dilation_h = window.dilation_h;
-  s.dilation_w = window.dilation_w;
+  ConvShape s{c.n, c.h, c.w, c.c, c.o, c.window.kernel_h, c.window.kernel_w, c.p, c.q};
+  set_window(s, c.window);
   return {s, both.kernel_h, both.kernel_w, both.average, both.function == RT_ACTIVATION_RELU};
 }
 

@@ -37,8 +37,8 @@ class PooledConvolution {
   const KernelTable* kernels_;
   PooledStrips strips_;
   Convolution convolution_;
-  // Not null where the image is kept in registers: windows of 2x2 behind a convolution without
-  // padding. The runs are those of every pixel.
+  // The kernel that keeps the image in registers, or null. It is for windows of 2x2 behind a
+  // convolution without padding. The runs are those of every pixel.
   const PooledConv* in_registers_ = nullptr;
   std::vector<Run> runs_;
 };

@@ -1,4 +1,4 @@
-// What both passes of conv2d_pool2d know of its shape.
+// The shape of conv2d_pool2d and of its gradient, and the strips into which both cut the image.
 #ifndef BACKENDS_CPU_BATCH_BLOCKED_POOLED_SHAPE_H_
 #define BACKENDS_CPU_BATCH_BLOCKED_POOLED_SHAPE_H_
 
@@ -13,7 +13,7 @@ struct PooledShape {
   int64_t window_h, window_w;
   bool average, relu;
 
-  // Of the result. Rows and columns of the image that fill no window are left out.
+  // The rows and columns of the result. Those of the image that fill no window are left out.
   int64_t rows() const { return conv.p / window_h; }
   int64_t columns() const { return conv.q / window_w; }
   bool has_windows_of_two() const { return window_h == 2 && window_w == 2; }
@@ -30,7 +30,7 @@ class PooledStrips {
 
   // Strips of all sample blocks; number i is strip i % per_block() of block i / per_block().
   int64_t count() const { return sample_blocks(shape_.conv.n) * per_block(); }
-  int64_t per_block() const { return (shape_.rows() + windows_ - 1) / windows_; }
+  int64_t per_block() const { return divide_up(shape_.rows(), windows_); }
   // Rows of the image in a strip; the last one of a block may have fewer.
   int64_t image_rows() const { return windows_ * shape_.window_h; }
   int64_t image_floats() const { return image_rows() * shape_.conv.q * shape_.conv.o * kBlock; }

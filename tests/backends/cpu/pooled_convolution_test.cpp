@@ -14,7 +14,7 @@
 namespace backends::cpu::batch_blocked {
 namespace {
 
-// What plain loops compute.
+// These are the results of plain loops.
 struct Expected {
   Values y, dw, db;
 };
@@ -134,8 +134,8 @@ TEST(PooledConvolution, IsTheSameAsOneOperationAfterTheOther) {
   }
 }
 
-// Of equal elements the first wins, of several NaN the last; an element that is not positive passes
-// nothing through relu, and a NaN does.
+// The first of equal elements wins, and the last of several NaN; an element that is not positive
+// passes nothing through relu, and a NaN does.
 TEST(PooledConvolution, TheMaximumFollowsTheRuleOfMaxPooling) {
   const float nan = std::nanf("");
   const ConvShape conv{1, 2, 8, 1, 1, 1, 1, 2, 8};
