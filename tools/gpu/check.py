@@ -16,11 +16,12 @@ import time
 
 import correct
 import counters
+import differential
 import libraries
 import speed
 from report import ROOT, Check, Cut
 
-CALL_SECONDS = 540  # time limit of one `--call`; the machine may end a command after ten minutes
+CALL_SECONDS = {"a": 200, "b": 300, "c": 240}  # time limit of each `--call`; with three starts they fit into 15 minutes
 
 
 def facts(c):
@@ -68,18 +69,18 @@ def check_links(c):
 
 STEPS = {f.__name__: f for f in (
     facts, correct.devices, speed.limits, correct.train, correct.conformance, speed.layers, speed.bench, speed.pytorch,
-    correct.racecheck, correct.verify, correct.ranks, correct.nccl, correct.memory, correct.memcheck, speed.capture, speed.sizes,
-    counters.ncu)}
+    correct.racecheck, differential.differential, correct.verify, correct.ranks, correct.nccl, correct.memory,
+    correct.memcheck, speed.capture, speed.sizes, counters.ncu)}
 
 # The steps of each call in their order: name, seconds, and arguments. A step may also use the time that earlier steps
 # have left over, up to its own seconds; together the seconds may exceed those of the call.
 CALLS = {
-    "a": (("limits", 40, {}), ("train", 60, {"models": ["lenet", "mlp"]}),
-          ("conformance", 110, {"operations": correct.FIRST_OPERATIONS, "options": ("",)}), ("layers", 80, {"first": 3}),
-          ("bench", 100, {}), ("pytorch", 180, {"turns": 1, "judged_only": True, "first": 3}), ("racecheck", 120, {})),
-    "b": (("conformance", 240, {}), ("verify", 150, {}), ("train", 60, {"models": ["gpt", "resnet18"]}), ("ranks", 40, {}),
-          ("nccl", 40, {}), ("memory", 40, {}), ("memcheck", 60, {}), ("capture", 60, {}), ("sizes", 120, {})),
-    "c": (("ncu", 300, {}), ("pytorch", 540, {"turns": 2})),
+    "a": (("limits", 40, {}), ("train", 40, {"models": ["lenet", "mlp"]}), ("conformance", 120, {"options": ("", "tf32=true")}),
+          ("differential", 90, {}), ("verify", 60, {"models": ["lenet", "gpt"]})),
+    "b": (("layers", 60, {"first": 3}), ("bench", 80, {}), ("pytorch", 200, {"turns": 1, "judged_only": True, "first": 3}),
+          ("capture", 30, {})),
+    "c": (("racecheck", 60, {}), ("memcheck", 40, {}), ("ranks", 20, {}), ("nccl", 20, {}), ("memory", 20, {}),
+          ("sizes", 60, {}), ("ncu", 120, {})),
 }
 
 
@@ -87,11 +88,13 @@ def plan_of(arguments):
     """The steps to run: [(step, seconds or None, arguments of the step)]."""
     if arguments.call:
         return CALLS[arguments.call]
-    wanted = arguments.only.split(",") if arguments.only else list(STEPS)
-    for name in wanted:
+    plan = []
+    for word in arguments.only.split(",") if arguments.only else STEPS:
+        name, _, seconds = word.partition(":")
         if name not in STEPS:
-            sys.exit(f"--only {name}: no such step; there are {', '.join(STEPS)}")
-    return [(name, None, {}) for name in wanted]
+            sys.exit(f"--only {word}: no such step; there are {', '.join(STEPS)}")
+        plan.append((name, float(seconds) if seconds else None, {}))
+    return plan
 
 
 def run_step(c, name, seconds, wants):
@@ -121,11 +124,16 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", required=True, help="build folder, with bin/, lib/ and tests/")
     parser.add_argument("--output", default=os.environ.get("OUT") or os.path.join(ROOT, "outputs", "gpu"))
-    parser.add_argument("--call", choices=CALLS, help=f"a prepared list of steps that ends within {CALL_SECONDS} seconds")
-    parser.add_argument("--only", help="steps, separated by commas: " + ", ".join(STEPS))
+    parser.add_argument("--call", choices=CALLS, help="a prepared list of steps, which ends by itself after at most " +
+                        ", ".join(f"{seconds} s ({call})" for call, seconds in CALL_SECONDS.items()))
+    parser.add_argument("--only", help="steps, separated by commas; with a time limit in seconds: "
+                        "bench:60. Steps: " + ", ".join(STEPS))
     parser.add_argument("--seconds", type=float, help="of the whole call; what does not fit is cut, and says so")
     parser.add_argument("--quick", action="store_true", help="fewer forms of each step, in a few minutes")
     parser.add_argument("--model", dest="models", type=lambda text: text.split(","), help="only these, separated by commas")
+    parser.add_argument("--operations", type=lambda text: text.split(","), help="of the step conformance: only these")
+    parser.add_argument("--first-seed", type=int, default=1, help="of the step differential: other seeds draw other cases")
+    parser.add_argument("--form", dest="forms", type=lambda text: text.split(","), help="of the step pytorch: eager or compile")
     parser.add_argument("--turns", type=int, help="rounds of the step pytorch")
     parser.add_argument("--device", default="cuda", help="what is checked (cpu: tries this script without a GPU)")
     parser.add_argument("--against", default="cpu", help="what it is compared with")
@@ -136,7 +144,7 @@ def parse():
     if arguments.call and arguments.only:
         parser.error("--call and --only: one of them")
     if arguments.call and arguments.seconds is None:
-        arguments.seconds = CALL_SECONDS
+        arguments.seconds = CALL_SECONDS[arguments.call]
     return arguments
 
 

@@ -69,7 +69,7 @@ def suite(c, program, what, options="", pattern="*", most_shards=MOST_SHARDS):
     skipped = sum(t["result"] == "SKIPPED" for t in tests)
     failed = [t["name"].split("/")[-1] for t in tests if t.get("failures")]
     lines = [l.strip() for _, done in parts for l in done.out.splitlines()]
-    first = next((l[:300] for l in lines if ", max" in l or "error" in l or "claims" in l), "")
+    first = next((l[:300] for l in lines if "differs from" in l or "claims" in l or l.startswith("error")), "")
     total = next((l for l in lines if l.startswith("conformance: ")), "").removeprefix("conformance: ")
     if skipped > 1:
         return c.skip(what, f"{skipped} of {len(tests)} tests skip themselves")

@@ -28,6 +28,18 @@ with open(report, "w") as f: json.dump({"testsuites": [{"testsuite": [test]}]}, 
 if failures: print("matmul/float32/2x2: claims a tolerance of 0.002, at most 0.001 is accepted")
 sys.exit(1 if failures else 0)
 '''
+OPERATIONS = r'''#!/usr/bin/env python3
+import json, os, sys
+found = [{"case": "conv2d float16", "finding": {"implementation": "own", "detail": "is 0, expected 1"}}]
+failures = found if os.environ.get("FAKE_WRONG") in sys.argv else []
+line = {"tally": {"rows": {"conv2d": [100, 700, 0, 0, 0]}}, "failures": failures}
+with open(sys.argv[sys.argv.index("--results") + 1], "w") as f: print(json.dumps(line), file=f)
+sys.exit(1 if failures else 0)
+'''
+NETWORKS = r'''
+import json, os, sys
+with open(sys.argv[sys.argv.index("--append") + 1], "w") as f: print(json.dumps({"seed": 3, "status": "ok"}), file=f)
+'''
 SANITIZER = '''#!/bin/sh
 case "$2" in
   racecheck) echo "========= RACECHECK SUMMARY: ${FAKE_HAZARDS:-0} hazards displayed (0 errors, 0 warnings)" ;;
@@ -51,6 +63,7 @@ PYTHON = f'''#!/bin/sh
 case "$1 $2" in
   "-c import torch"*) echo 2.11.0 13.0 91900 ;;
   *pytorch_step.py*) echo '{{"step_ms_median": 20.0}}' ;;
+  *networks.py*) exec {shlex.quote(sys.executable)} -c {shlex.quote(NETWORKS)} "$@" ;;
   *pytorch_limits.py*) echo '{{"copy_bytes_per_second": 4.3e12, "bf16_flops_per_second": 7.9e14}}' ;;
   *) exec {shlex.quote(sys.executable)} "$@" ;;
 esac
@@ -66,6 +79,7 @@ class Steps(unittest.TestCase):
         put(os.path.join(build, "lib/runtime/plugins/libbackend_cuda.so"))
         for name in ("backends_cuda_conformance_test", "collectives_nccl_gpu_test"):
             put(os.path.join(build, "tests", name), SUITE, program=True)
+        put(os.path.join(build, "tests/differential_operations"), OPERATIONS, program=True)
         put(os.path.join(build, "bin/gpu_limits"), "#!/bin/sh\necho '{\"bf16_flops_per_second\": 7.8e14}'\n", program=True)
         program = put(os.path.join(build, "bin/runtime"))
         shutil.copy(os.path.join(HERE, "fake_runtime.py"), program)
@@ -119,6 +133,18 @@ class Steps(unittest.TestCase):
         self.assertEqual([row["verdict"] for row in rows], ["ok", "ok", "FAILED"])
         self.assertIn("claims a tolerance of 0.002", rows[2]["detail"])
         self.assertEqual(code, 1)
+
+    def test_a_random_case_that_is_wrong_fails(self):
+        code, results = self.run_check("--only", "differential", FAKE_WRONG="float16")
+        rows = self.rows(results, "differential")
+        self.assertEqual([row["verdict"] for row in rows], ["ok", "ok", "FAILED", "ok"])
+        self.assertIn("found: conv2d float16: own: is 0, expected 1", rows[2]["detail"])
+        self.assertEqual(code, 1)
+
+    def test_a_step_may_have_a_time_limit(self):
+        _, results = self.run_check("--only", "train:3,capture", FAKE_SECONDS="2")
+        self.assertEqual(self.rows(results, "train")[-1]["verdict"], "cut")
+        self.assertEqual({row["verdict"] for row in self.rows(results, "capture")}, {"ok"})
 
     def test_the_plugin_nccl_fails_with_its_suite_or_is_not_there(self):
         code, results = self.run_check("--only", "nccl", FAKE_FAILS="")
