@@ -312,7 +312,9 @@ Plans plans_of(const std::shared_ptr<Session>& session, const Shape& s, bool bac
                size_t most) {
   Builder builder(*session, s);
   const auto graph = backward ? builder.backward(*session) : builder.forward(*session);
-  const Wishes wishes = {false, true, std::numeric_limits<int64_t>::max()};
+  Wishes wishes;
+  wishes.compiles_at_run_time = true;
+  wishes.most_workspace = std::numeric_limits<int64_t>::max();
   return find_plans(session, graph, wishes, std::min(most, kMostPlans));
 }
 

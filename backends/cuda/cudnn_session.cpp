@@ -25,8 +25,12 @@ bool is_wanted(const Wishes& wishes, const Descriptor& engine) {
       CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT);
   if (has(behaviour, {CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION}) && !wishes.compiles_at_run_time)
     return false;
-  if (has(numerical, {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, CUDNN_NUMERICAL_NOTE_WINOGRAD,
-                      CUDNN_NUMERICAL_NOTE_FFT, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION}))
+  // Winograd's method also has a note for each size of its tiles.
+  if (has(numerical,
+          {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, CUDNN_NUMERICAL_NOTE_WINOGRAD,
+           CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6,
+           CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13, CUDNN_NUMERICAL_NOTE_FFT,
+           CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION}))
     return false;
   return !wishes.exact_float32 || !has(numerical, {CUDNN_NUMERICAL_NOTE_TENSOR_CORE,
                                                    CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS});
@@ -70,9 +74,10 @@ std::shared_ptr<const Plan> make_plan(const std::shared_ptr<Session>& shared,
   const auto one = [](const Descriptor& d, cudnnBackendAttributeName_t name) {
     return d.values<int64_t>(name, CUDNN_TYPE_INT64, 1).at(0);
   };
+  const int64_t number = one(engine[0], CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
+  if (number == wishes.without_engine) return nullptr;
   const int64_t workspace = one(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
   if (workspace > wishes.most_workspace) return nullptr;
-  const int64_t number = one(engine[0], CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
   return std::make_shared<const Plan>(
       Plan{shared, graph, std::move(configuration), std::move(plan), number, workspace});
 }

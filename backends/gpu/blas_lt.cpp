@@ -127,11 +127,7 @@ Epilogue epilogue_of(const Gemm& gemm) {
     return bias ? Epilogue{LT_CONSTANT(EPILOGUE_GELU_AUX_BIAS), " gelu_aux_bias"}
                 : Epilogue{LT_CONSTANT(EPILOGUE_GELU_AUX), " gelu_aux"};
   }
-  if (gemm.activation == RT_ACTIVATION_RELU) {
-    return bias ? Epilogue{LT_CONSTANT(EPILOGUE_RELU_BIAS), " relu_bias"}
-                : Epilogue{LT_CONSTANT(EPILOGUE_RELU), " relu"};
-  }
-  if (gemm.activation == RT_ACTIVATION_GELU_TANH) {
+  if (gemm.gelu) {
     return bias ? Epilogue{LT_CONSTANT(EPILOGUE_GELU_BIAS), " gelu_bias"}
                 : Epilogue{LT_CONSTANT(EPILOGUE_GELU), " gelu"};
   }
@@ -183,17 +179,20 @@ class Product {
 
   void run(const Algorithm& chosen, const Launch& l) {
     const bool wide = gemm_.dtype == RT_FLOAT64, residual = gemm_.residual >= 0;
-    const double one64 = 1, beta64 = residual;
-    const float one = 1, beta = residual;
-    const void* c = residual ? l.inputs[gemm_.residual] : l.outputs[0];
+    const bool adds = residual || gemm_.adds;
+    const double one64 = 1, beta64 = adds;
+    const float one = 1, beta = adds;
+    const void* left = from(l.inputs[1], gemm_.dtype, gemm_.left_begin);
+    const void* right = from(l.inputs[0], gemm_.dtype, gemm_.right_begin);
+    void* d = const_cast<void*>(from(l.outputs[0], gemm_.result, gemm_.d_begin));
+    const void* c = residual ? l.inputs[gemm_.residual] : d;
     const std::lock_guard lock(mutex_);
     set_operands(description_.get(), l);
     call().check(
         call().matmul(blas_->handle, description_.get(),
-                      wide ? static_cast<const void*>(&one64) : &one, l.inputs[1], left_.get(),
-                      l.inputs[0], right_.get(), wide ? static_cast<const void*>(&beta64) : &beta,
-                      c, d_.get(), l.outputs[0], d_.get(), &chosen.algo, l.workspace,
-                      chosen.workspaceSize, l.stream),
+                      wide ? static_cast<const void*>(&one64) : &one, left, left_.get(), right,
+                      right_.get(), wide ? static_cast<const void*>(&beta64) : &beta, c, d_.get(),
+                      d, d_.get(), &chosen.algo, l.workspace, chosen.workspaceSize, l.stream),
         SPELL(LT(Matmul)));
   }
 
@@ -203,6 +202,11 @@ class Product {
   using Preference = Owned<LT(MatmulPreference_t)>;
 
   const Functions& call() const { return blas_->call; }
+
+  static const void* from(const void* memory, rt_dtype dtype, int64_t elements) {
+    return static_cast<const char*>(memory) +
+           elements * static_cast<int64_t>(rt::sdk::dtype_bytes(dtype));
+  }
 
   template <typename T>
   void set(LT(MatmulDesc_t) d, LT(MatmulDescAttributes_t) key, const T& value) const {
@@ -281,6 +285,14 @@ class Product {
     // A sum that is split over k is added up in the compute type and in a fixed order.
     set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
         uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
+    // A part of a product may begin at any multiple of 16 bytes in its matrices.
+    const auto align = [&](LT(MatmulPreferenceAttributes_t) key, int64_t begin) {
+      if (begin > 0) set(key, uint32_t{16});
+    };
+    align(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, gemm_.left_begin);
+    align(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, gemm_.right_begin);
+    align(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, gemm_.d_begin);
+    align(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, gemm_.d_begin);
 #endif
     return owned;
   }
@@ -304,14 +316,27 @@ double post_bytes(const Operation& op, uint32_t first, uint32_t end) {
   return bytes;
 }
 
+double flops_of(const Gemm& gemm) {
+  return 2.0 * static_cast<double>(gemm.m) * static_cast<double>(gemm.n) *
+         static_cast<double>(gemm.k) * gemm.batch;
+}
+
 // The library's kernel; how often it runs one to add up a sum that it split is not known.
 Work work_of(const Operation& op, const Gemm& gemm) {
   Work work{std::string(kBlasLtName) + epilogue_of(gemm).name};
   work.bytes = bytes_of(op.input(0)) + bytes_of(op.input(1)) + bytes_of(op.output(0)) +
                post_bytes(op, 0, gemm.fused);
   if (gemm.row_sums >= 0) work.bytes += bytes_of(op.output(1));
-  work.flops = 2.0 * static_cast<double>(gemm.m) * static_cast<double>(gemm.n) *
-               static_cast<double>(gemm.k) * gemm.batch;
+  work.flops = flops_of(gemm);
+  return work;
+}
+
+// The small part of a product: it adds to d as a whole, or reads one operand as a whole.
+Work work_of_rest(const Operation& op, const Gemm& rest) {
+  Work work{kBlasLtName};
+  const bool of_columns = rest.right_begin > 0 && !rest.adds;
+  work.bytes = rest.adds ? 2 * bytes_of(op.output(0)) : bytes_of(op.input(of_columns ? 1 : 0));
+  work.flops = flops_of(rest);
   return work;
 }
 
@@ -346,9 +371,34 @@ class BlasLt : public Vendor {
     std::vector<Kernel> kernels;
     // The pass for sums of rows reads rows that follow each other without gaps.
     if (sums_by_pass(op, gemm) && op.input(0).layout != RT_LAYOUT_CANONICAL) return kernels;
+    const std::vector<Gemm> parts = kSizesMatter ? aligned_parts(gemm) : std::vector<Gemm>();
+    if (!parts.empty()) kernels = kernels_of_parts(op, parts, (most + 1) / 2, without);
     const auto product = std::make_shared<Product>(blas_, gemm);
     for (const Algorithm& algorithm : product->algorithms(most, without)) {
-      kernels.push_back(make(op, gemm, product, algorithm));
+      if (kernels.size() < most) kernels.push_back(make(op, gemm, product, algorithm));
+    }
+    return kernels;
+  }
+
+  // Kernels that launch the library's product twice. The preferred algorithm serves the small part.
+  std::vector<Kernel> kernels_of_parts(const Operation& op, const std::vector<Gemm>& parts,
+                                       size_t most, std::string* without) const {
+    std::vector<Kernel> kernels;
+    const auto large = std::make_shared<Product>(blas_, parts[0]),
+               rest = std::make_shared<Product>(blas_, parts[1]);
+    const std::vector<Algorithm> for_rest = rest->algorithms(1, without);
+    if (for_rest.empty()) return kernels;
+    for (const Algorithm& algorithm : large->algorithms(most, without)) {
+      Kernel kernel = make(op, parts[0], large, algorithm);
+      kernel.implementation += ", 2 parts";
+      kernel.work.push_back(work_of_rest(op, parts[1]));
+      kernel.workspace_bytes =
+          std::max<uint64_t>(kernel.workspace_bytes, for_rest[0].workspaceSize);
+      kernel.run = [first = kernel.run, rest, chosen = for_rest[0]](const Launch& l) {
+        first(l);
+        rest->run(chosen, l);
+      };
+      kernels.push_back(std::move(kernel));
     }
     return kernels;
   }

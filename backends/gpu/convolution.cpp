@@ -34,7 +34,7 @@ void place(Convolution& c, const Operation& op) {
 }
 
 bool take(Convolution& c, const rt_post_op& post) {
-  if (c.direction != Direction::kForward || c.relu) return false;
+  if (c.direction != Direction::kForward) return false;
   if (post.kind == RT_POST_BIAS && c.bias < 0) {
     c.bias = post.operand;
     return true;
@@ -43,8 +43,7 @@ bool take(Convolution& c, const rt_post_op& post) {
     c.residual = post.operand;
     return true;
   }
-  c.relu = post.kind == RT_POST_ACTIVATION && post.function == RT_ACTIVATION_RELU;
-  return c.relu;
+  return false;
 }
 
 bool is_empty(const Tensor4& t) {

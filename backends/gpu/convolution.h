@@ -33,10 +33,10 @@ struct Convolution {
   // Height and width.
   std::array<int64_t, 2> pad_before, pad_after, stride, dilation;
 
-  // The library computes the first `fused` post-operations of kForward: y = relu(conv + residual +
-  // bias). `bias` and `residual` are inputs of the operation; -1: none.
+  // The library computes the first `fused` post-operations of kForward: y = conv + residual + bias.
+  // Its ReLU turns NaN into 0, so a ReLU is not among them. `bias` and `residual` are inputs of the
+  // operation; -1: none.
   int32_t bias = -1, residual = -1;
-  bool relu = false;
   uint32_t fused = 0;
 };
 

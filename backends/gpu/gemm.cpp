@@ -17,11 +17,18 @@ ColumnMajor transposed(const rt_tensor_desc& tensor, int64_t rows, int64_t colum
   return {columns, rows, stride, one ? 0 : rows * stride};
 }
 
+// The libraries compute a gelu with an approximate tanh: in float64 it is right to 10 digits, and
+// in float32 it gives 0 where the result is small but not 0. For results in 16 bits it is exact
+// enough.
+bool takes_gelu(const Gemm& gemm) {
+  return gemm.result == RT_FLOAT16 || gemm.result == RT_BFLOAT16;
+}
+
 // The libraries read and write the operand of a gelu only if its columns and matrices begin at
 // multiples of 8 elements ("Leading dimension for epilogue auxiliary buffer", cublasLt.h), and by
 // 16 bytes at a time, at which all buffers of this contract begin.
 bool takes_gelu_operand(const Gemm& gemm) {
-  return gemm.aux.ld % 8 == 0 && gemm.aux.batch_stride % 8 == 0;
+  return takes_gelu(gemm) && gemm.aux.ld % 8 == 0 && gemm.aux.batch_stride % 8 == 0;
 }
 
 bool is_gelu_tanh(const rt_post_op& post, int32_t kind) {
@@ -35,11 +42,12 @@ bool take_once(int32_t& taken, int32_t operand) {
 }
 
 // Adds the next post-operations to `gemm` if an epilogue of the library gives the same result: bias
-// and residual in any order, each at most once, then the activation, in front of which the library
-// may store if it is gelu_tanh; or the gradient of gelu_tanh alone. Returns how many were added.
+// and residual in any order, each at most once, then gelu_tanh, in front of which the library may
+// store; or the gradient of gelu_tanh alone. The ReLU of some of cuBLASLt's algorithms turns NaN
+// into 0, so it is not used. Returns how many were added.
 uint32_t take(Gemm& gemm, const Operation& op, uint32_t most) {
   const rt_post_op& post = op.post_op(gemm.fused);
-  if (gemm.activation != 0 || gemm.gelu_gradient >= 0) return 0;
+  if (gemm.gelu || gemm.gelu_gradient >= 0) return 0;
   if (post.kind == RT_POST_BIAS) return take_once(gemm.bias, post.operand) ? 1 : 0;
   if (post.kind == RT_POST_RESIDUAL_ADD) return take_once(gemm.residual, post.operand) ? 1 : 0;
   if (is_gelu_tanh(post, RT_POST_ACTIVATION_BACKWARD)) {
@@ -53,13 +61,11 @@ uint32_t take(Gemm& gemm, const Operation& op, uint32_t most) {
                       takes_gelu_operand(gemm);
     if (!gelu) return 0;
     gemm.stored = static_cast<int32_t>(op.output_count()) - 1;
-    gemm.activation = RT_ACTIVATION_GELU_TANH;
+    gemm.gelu = true;
     return 2;
   }
-  const bool known =
-      post.function == RT_ACTIVATION_RELU || post.function == RT_ACTIVATION_GELU_TANH;
-  if (post.kind != RT_POST_ACTIVATION || !known) return 0;
-  gemm.activation = post.function;
+  if (!is_gelu_tanh(post, RT_POST_ACTIVATION) || !takes_gelu(gemm)) return 0;
+  gemm.gelu = true;
   return 1;
 }
 
@@ -69,11 +75,65 @@ void take_all(Gemm& gemm, const Operation& op, uint32_t most) {
     if (taken == 0) break;
     gemm.fused += taken;
   }
-  const bool plain = gemm.bias < 0 && gemm.activation == 0 && gemm.gelu_gradient < 0;
+  const bool plain = gemm.bias < 0 && !gemm.gelu && gemm.gelu_gradient < 0;
   if (plain && rt::sdk::own_output_count(op) > 1) gemm.row_sums = 1;
 }
 
+constexpr int64_t kAligned = 16;  // bytes
+
+int64_t bytes_of_element(rt_dtype dtype) {
+  return static_cast<int64_t>(rt::sdk::dtype_bytes(dtype));
+}
+
+bool has_aligned_columns(const Gemm& gemm) {
+  const int64_t in = bytes_of_element(gemm.dtype), out = bytes_of_element(gemm.result);
+  return gemm.left.ld * in % kAligned == 0 && gemm.right.ld * in % kAligned == 0 &&
+         gemm.d.ld * out % kAligned == 0;
+}
+
+// Rows m from `begin` on.
+Gemm rows_of(Gemm gemm, int64_t begin, int64_t rows) {
+  gemm.m = gemm.d.rows = rows;
+  (gemm.transpose_left ? gemm.left.columns : gemm.left.rows) = rows;
+  gemm.left_begin = gemm.transpose_left ? begin * gemm.left.ld : begin;
+  gemm.d_begin = begin;
+  return gemm;
+}
+// Columns n from `begin` on.
+Gemm columns_of(Gemm gemm, int64_t begin, int64_t columns) {
+  gemm.n = gemm.d.columns = columns;
+  (gemm.transpose_right ? gemm.right.rows : gemm.right.columns) = columns;
+  gemm.right_begin = gemm.transpose_right ? begin : begin * gemm.right.ld;
+  gemm.d_begin = begin * gemm.d.ld;
+  return gemm;
+}
+// Terms k of the sums from `begin` on.
+Gemm terms_of(Gemm gemm, int64_t begin, int64_t terms) {
+  gemm.k = terms;
+  (gemm.transpose_left ? gemm.left.rows : gemm.left.columns) = terms;
+  (gemm.transpose_right ? gemm.right.columns : gemm.right.rows) = terms;
+  gemm.left_begin = gemm.transpose_left ? begin : begin * gemm.left.ld;
+  gemm.right_begin = gemm.transpose_right ? begin * gemm.right.ld : begin;
+  gemm.adds = begin > 0;
+  return gemm;
+}
+
 }  // namespace
+
+std::vector<Gemm> aligned_parts(const Gemm& gemm) {
+  if (gemm.fused > 0 || gemm.row_sums >= 0 || !has_aligned_columns(gemm)) return {};
+  const int64_t unit = kAligned / bytes_of_element(gemm.dtype);
+  // Splits a size, unless it is no column of a matrix or is aligned already.
+  const auto split = [&](Gemm (*part)(Gemm, int64_t, int64_t), bool is_a_column, int64_t size) {
+    const int64_t large = size / unit * unit;
+    if (!is_a_column || large == 0 || large == size) return std::vector<Gemm>();
+    return std::vector<Gemm>{part(gemm, 0, large), part(gemm, large, size - large)};
+  };
+  std::vector<Gemm> parts = split(rows_of, true, gemm.m);
+  if (parts.empty()) parts = split(terms_of, gemm.transpose_left || !gemm.transpose_right, gemm.k);
+  if (parts.empty()) parts = split(columns_of, gemm.transpose_right, gemm.n);
+  return parts;
+}
 
 std::optional<Gemm> gemm_of(const Operation& op, uint32_t most_fused) {
   const rt_tensor_desc &a = op.input(0), &b = op.input(1);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "rt/operations.h"
 #include "rt/sdk/operation.h"
@@ -31,20 +32,29 @@ struct Gemm {
   bool transpose_left, transpose_right;
   // Inputs of the operation; -1: none.
   int32_t bias = -1, residual = -1;
-  int32_t activation = 0;  // RT_ACTIVATION_RELU or RT_ACTIVATION_GELU_TANH; 0: none
+  bool gelu = false;  // f ends with gelu_tanh
   // Input: d is the product times the derivative of gelu_tanh there; -1: it is not.
   int32_t gelu_gradient = -1;
-  // Outputs of the operation; -1: none. `stored` receives what the activation is applied to,
+  // Outputs of the operation; -1: none. `stored` receives what the gelu is applied to,
   // `row_sums` the sums of op(right) over k, one number for each column of d.
   int32_t stored = -1, row_sums = -1;
   ColumnMajor aux;     // the matrix of `gelu_gradient` or `stored`
   uint32_t fused = 0;  // number of post-operations that this includes, from the first
+  // Of a part of a product: where it begins in the matrices, in elements, and whether it adds to d.
+  int64_t left_begin = 0, right_begin = 0, d_begin = 0;
+  bool adds = false;
 };
 
 // Describes the product with at most `most_fused` post-operations, and with the sums of rows that
 // it has as second output if no post-operation but a residual stands in the way. Empty if there is
 // nothing to multiply, or if a size exceeds what the libraries count with.
 std::optional<Gemm> gemm_of(const Operation& matmul, uint32_t most_fused);
+
+// Two products that together give the same result: one whose columns in memory are multiples of 16
+// bytes, and a small one with the rest. cuBLAS is several times as fast for such columns ("cuBLAS",
+// section "Tensor Core Usage"). Empty if all columns are such multiples, if they do not begin at
+// such multiples, or if the product has epilogues.
+std::vector<Gemm> aligned_parts(const Gemm& gemm);
 
 }  // namespace backends::gpu
 

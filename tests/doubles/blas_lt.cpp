@@ -102,6 +102,10 @@ double as_tf32(double x) {
 double gelu_factor(double x) {
   return 1 / (1 + std::exp(-2 * std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
 }
+// The library's: by tanh in float32, so that the factor is 0 where it is less than 2^-24.
+double rounded_gelu_factor(double x) {
+  return 0.5 + 0.5 * static_cast<float>(2 * gelu_factor(x) - 1);
+}
 double gelu_derivative(double x) {
   const double p = gelu_factor(x);
   const double slope = 2 * std::sqrt(2 / std::acos(-1.0)) * (1 + 3 * 0.044715 * x * x);
@@ -110,8 +114,8 @@ double gelu_derivative(double x) {
 
 double activate(const Description& p, double x) {
   if (p.gradient() || p.sums_right()) return x;
-  if (p.has(LT_CONSTANT(EPILOGUE_RELU))) return x > 0 || std::isnan(x) ? x : 0;
-  return p.has(LT_CONSTANT(EPILOGUE_GELU)) ? x * gelu_factor(x) : x;
+  if (p.has(LT_CONSTANT(EPILOGUE_RELU))) return x > 0 ? x : 0;  // of NaN, too
+  return p.has(LT_CONSTANT(EPILOGUE_GELU)) ? x * rounded_gelu_factor(x) : x;
 }
 
 // op(a) is m x k, op(b) k x n, c and d m x n.
@@ -247,7 +251,12 @@ Status LT(MatmulPreferenceSetAttribute)(LT(MatmulPreference_t) preference,
   auto& p = inside<Preference>(preference);
   if (key == LT_CONSTANT(MATMUL_PREF_MAX_WORKSPACE_BYTES)) return store(p.workspace, value, bytes);
 #if defined(BACKENDS_GPU_CUDA)
-  if (key == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK) return BLAS_CONSTANT(STATUS_SUCCESS);
+  if (key == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK ||
+      key == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES ||
+      key == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES ||
+      key == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES ||
+      key == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES)
+    return BLAS_CONSTANT(STATUS_SUCCESS);
 #endif
   return BLAS_CONSTANT(STATUS_INVALID_VALUE);
 }

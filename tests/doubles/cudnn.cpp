@@ -171,7 +171,7 @@ class Run {
       case CUDNN_POINTWISE_LOG:
         return std::log(x);
       case CUDNN_POINTWISE_RELU_FWD:
-        return x > 0 || std::isnan(x) ? x : 0;
+        return x > 0 ? x : 0;  // of NaN, too
       case CUDNN_POINTWISE_CMP_GE:
         return x >= b ? 1 : 0;
       default:

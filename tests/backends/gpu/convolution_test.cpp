@@ -68,7 +68,6 @@ void run(const Convolution& c, std::vector<Buffer>& inputs, Buffer& output) {
   for (size_t i = 0; i < output.size() && c.fused > 0; ++i) {
     if (c.residual >= 0) output[i] += inputs[static_cast<size_t>(c.residual)][i];
     if (c.bias >= 0) output[i] += inputs[static_cast<size_t>(c.bias)][i % channels];
-    if (c.relu) output[i] = std::max(output[i], 0.0);
   }
 }
 
