@@ -213,6 +213,7 @@ void add_batch_norm_parts(Families& families) {
   families.back().takes_post_operations = true;
   families.push_back(norm(RT_OP_BATCH_NORM_BACKWARD_STATISTICS, 0, backward_statistics));
   families.push_back(norm(RT_OP_BATCH_NORM_BACKWARD_APPLY, 0, backward_apply));
+  families.back().ends_with_count = 1u << 3;  // the n of `moments` divides the sums
   families.back().parameters.push_back(padding_parameter());
   families.push_back(merge());
 }

@@ -96,6 +96,8 @@ struct Family {
   bool chooses_results = false;
   // Bit i marks input i as a count, which never holds a special value.
   uint32_t counters = 0;
+  // Bit i marks input i as one whose last element is a count, which stays as it was drawn.
+  uint32_t ends_with_count = 0;
   // The inputs (bit i: input i) that the contract wants finite, for these parameters.
   std::function<uint32_t(const Sizes&)> finite_inputs = [](const Sizes&) { return 0u; };
 };

@@ -110,6 +110,7 @@ class Maker {
         recipe_.filled_operand < 0 || static_cast<size_t>(recipe_.filled_operand) == index;
     const bool post_operand = index < inputs_ && index >= inputs_ - post_operands_;
     const double huge = huge_of(family_, tensor.dtype, post_operand);
+    const double last = values.empty() ? 0 : values.back();
     if (filled) refill(recipe_.fill, usual, tensor.dtype, huge, values);
     if ((recipe_.fill == "same" && family_.sums_products) || family_.chooses_results)
       leave_few_digits(values);
@@ -117,6 +118,7 @@ class Maker {
     // may outweigh the others.
     const bool mixes = family_.not_finite == NotFinite::kMaySpread;
     plant(tensor.dtype, index, post_operand && mixes ? 1.0 : huge, values);
+    if (index < inputs_ && (family_.ends_with_count >> index & 1)) values.back() = last;
     return encode(tensor.dtype, values);
   }
 
