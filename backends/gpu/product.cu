@@ -3,6 +3,7 @@
 // that never exist in memory (implicit GEMM; Chetlur et al., "cuDNN: efficient primitives for deep
 // learning", 2014).
 #include "backends/gpu/column_functions.h"
+#include "backends/gpu/divisor.h"
 #include "backends/gpu/post_ops.h"
 #include "rt/sdk/post_ops.h"
 #include "rt/sdk/window.h"
@@ -10,10 +11,11 @@
 namespace backends::gpu {
 namespace {
 
-constexpr int kTile = 64;   // rows and columns of the result of a block of threads
-constexpr int kDepth = 16;  // extent of k that is in shared memory at a time
-constexpr int kSide = 16;   // threads along each side; each computes kEach x kEach results
-constexpr int kEach = kTile / kSide;
+constexpr int kTile = 64;    // rows of the result of a block of threads, and its columns
+constexpr int kNarrow = 32;  // columns of the result of a block if the result has no more
+constexpr int kDepth = 16;   // extent of k that is in shared memory at a time
+constexpr int kSide = 16;    // threads along each side; each computes several results
+constexpr int kMostSplits = 128;
 
 struct Extent {
   int64_t m, n, k;
@@ -21,6 +23,7 @@ struct Extent {
   int64_t splits;  // of k; each split writes a partial result of its own
   int64_t depth;   // length of a split along k, a multiple of kDepth
   int64_t results() const { return batch * m * n; }
+  int64_t tile_columns() const { return n <= kNarrow ? kNarrow : kTile; }
 };
 
 // A few hundred blocks keep the device busy. If there are fewer, a long k is divided among several
@@ -28,7 +31,7 @@ struct Extent {
 Extent extent_of(const Properties& properties, int64_t m, int64_t n, int64_t k, int64_t batch) {
   const int64_t blocks = divide_up(m, kTile) * divide_up(n, kTile) * batch;
   const int64_t wanted = blocks == 0 ? 1 : 2 * properties.multiprocessors / blocks;
-  const int64_t splits = std::clamp<int64_t>(std::min(wanted, k / 256), 1, 64);
+  const int64_t splits = std::clamp<int64_t>(std::min(wanted, k / 256), 1, kMostSplits);
   const int64_t depth = std::max<int64_t>(divide_up(divide_up(k, splits), kDepth) * kDepth, kDepth);
   return {m, n, k, batch, std::max<int64_t>(divide_up(k, depth), 1), depth};
 }
@@ -40,41 +43,45 @@ uint64_t workspace_of(const Extent& e) {
 
 // c(batch, i, j) = sum over k of a(batch, i, k) b(batch, k, j). `along_k` of a loader says whether
 // its neighbouring elements in memory are neighbours along k, so that neighbouring threads read
-// neighbouring elements.
-template <typename C, typename A, typename B, typename Store>
+// neighbouring elements. A block computes kTile rows and kColumns columns.
+template <typename C, int kColumns, typename A, typename B, typename Store>
 GPU_KERNEL void product_kernel(Extent e, A a, B b, Store store) {
+  constexpr int kRowsEach = kTile / kSide, kColumnsEach = kColumns / kSide;
   __shared__ C left[kDepth][kTile + 1];
-  __shared__ C right[kDepth][kTile + 1];
+  __shared__ C right[kDepth][kColumns + 1];
   const int t = static_cast<int>(threadIdx.x), ti = t / kSide, tj = t % kSide;
   const int64_t i0 = static_cast<int64_t>(blockIdx.x) * kTile,
-                j0 = static_cast<int64_t>(blockIdx.y) * kTile;
+                j0 = static_cast<int64_t>(blockIdx.y) * kColumns;
   for (int64_t z = blockIdx.z; z < e.batch * e.splits; z += gridDim.z) {
     const int64_t batch = z / e.splits, split = z % e.splits;
     const int64_t begin = split * e.depth, end = begin + e.depth < e.k ? begin + e.depth : e.k;
-    C sums[kEach][kEach];
-    for (int r = 0; r < kEach; ++r) {
-      for (int s = 0; s < kEach; ++s) sums[r][s] = C(0);
+    C sums[kRowsEach][kColumnsEach];
+    for (int r = 0; r < kRowsEach; ++r) {
+      for (int s = 0; s < kColumnsEach; ++s) sums[r][s] = C(0);
     }
     for (int64_t k0 = begin; k0 < end; k0 += kDepth) {
       for (int v = t; v < kTile * kDepth; v += kBlock) {
         const int i = a.along_k ? v / kDepth : v % kTile, ka = a.along_k ? v % kDepth : v / kTile;
         left[ka][i] = i0 + i < e.m && k0 + ka < end ? a(batch, i0 + i, k0 + ka) : C(0);
-        const int j = b.along_k ? v / kDepth : v % kTile, kb = b.along_k ? v % kDepth : v / kTile;
+      }
+      for (int v = t; v < kColumns * kDepth; v += kBlock) {
+        const int j = b.along_k ? v / kDepth : v % kColumns,
+                  kb = b.along_k ? v % kDepth : v / kColumns;
         right[kb][j] = j0 + j < e.n && k0 + kb < end ? b(batch, k0 + kb, j0 + j) : C(0);
       }
       __syncthreads();
       for (int k = 0; k < kDepth; ++k) {
-        C x[kEach], y[kEach];
-        for (int r = 0; r < kEach; ++r) x[r] = left[k][ti + r * kSide];
-        for (int s = 0; s < kEach; ++s) y[s] = right[k][tj + s * kSide];
-        for (int r = 0; r < kEach; ++r) {
-          for (int s = 0; s < kEach; ++s) sums[r][s] += x[r] * y[s];
+        C x[kRowsEach], y[kColumnsEach];
+        for (int r = 0; r < kRowsEach; ++r) x[r] = left[k][ti + r * kSide];
+        for (int s = 0; s < kColumnsEach; ++s) y[s] = right[k][tj + s * kSide];
+        for (int r = 0; r < kRowsEach; ++r) {
+          for (int s = 0; s < kColumnsEach; ++s) sums[r][s] += x[r] * y[s];
         }
       }
       __syncthreads();
     }
-    for (int r = 0; r < kEach; ++r) {
-      for (int s = 0; s < kEach; ++s) {
+    for (int r = 0; r < kRowsEach; ++r) {
+      for (int s = 0; s < kColumnsEach; ++s) {
         const int64_t i = i0 + ti + r * kSide, j = j0 + tj + s * kSide;
         if (i < e.m && j < e.n) store(z, batch, i, j, sums[r][s]);
       }
@@ -111,7 +118,7 @@ template <typename T>
 std::vector<Work> product_work(const Extent& e, double left, double right, double result,
                                const char* name) {
   if (e.results() == 0) return {};
-  const double read = left * static_cast<double>(divide_up(e.n, kTile)) + right;
+  const double read = left * static_cast<double>(divide_up(e.n, e.tile_columns())) + right;
   const double flops = 2.0 * static_cast<double>(e.results()) * static_cast<double>(e.k);
   if (e.splits == 1) return {{name, read + result, flops}};
   const auto partial = static_cast<double>(workspace_of<T>(e));
@@ -128,19 +135,26 @@ double result_bytes(const Operation& op, uint32_t own_inputs) {
 }
 
 template <typename C, typename A, typename B, typename Store>
+void launch_product(const Launch& l, const Extent& e, A a, B b, Store store, const char* name) {
+  const dim3 grid(static_cast<uint32_t>(divide_up(e.m, kTile)),
+                  static_cast<uint32_t>(divide_up(e.n, e.tile_columns())),
+                  static_cast<uint32_t>(std::min<int64_t>(e.batch * e.splits, 65535)));
+  if (e.tile_columns() == kNarrow) {
+    GPU_LAUNCH((product_kernel<C, kNarrow, A, B, Store>), grid, dim3(kBlock), l.stream, e, a, b,
+               store);
+  } else {
+    GPU_LAUNCH((product_kernel<C, kTile, A, B, Store>), grid, dim3(kBlock), l.stream, e, a, b,
+               store);
+  }
+  check_launch(name);
+}
+
+template <typename C, typename A, typename B, typename Store>
 void product(const Launch& l, const Extent& e, A a, B b, Store store, const char* name) {
   if (e.results() == 0) return;
-  const dim3 grid(static_cast<uint32_t>(divide_up(e.m, kTile)),
-                  static_cast<uint32_t>(divide_up(e.n, kTile)),
-                  static_cast<uint32_t>(std::min<int64_t>(e.batch * e.splits, 65535)));
-  if (e.splits == 1) {
-    GPU_LAUNCH((product_kernel<C, A, B, Store>), grid, dim3(kBlock), l.stream, e, a, b, store);
-    return check_launch(name);
-  }
+  if (e.splits == 1) return launch_product<C>(l, e, a, b, store, name);
   auto* partial = static_cast<C*>(l.workspace);
-  GPU_LAUNCH((product_kernel<C, A, B, StorePartial<C>>), grid, dim3(kBlock), l.stream, e, a, b,
-             (StorePartial<C>{partial, e.m, e.n}));
-  check_launch(name);
+  launch_product<C>(l, e, a, b, StorePartial<C>{partial, e.m, e.n}, name);
   for_each(l, e.results(), AddSplits<C, Store>{partial, e, store}, name);
 }
 
@@ -263,68 +277,78 @@ ConvShape conv_shape(const Operation& op, const rt_tensor_desc& x, const rt_tens
   return s;
 }
 
-// The tap (kh, kw) and the channel of number `k` in [KH][KW][channels].
-struct Tap {
-  int64_t kh, kw, channel;
-  GPU_DEVICE static Tap of(int64_t k, int64_t kw, int64_t channels) {
-    const int64_t tap = k / channels;
-    return {tap / kw, tap % kw, k - tap * channels};
+// The place [outer][middle][inner] of a number: the tap (kh, kw) and the channel of a number in
+// [KH][KW][channels], or the image and the pixel of one in [N][height][width].
+class Places {
+ public:
+  Places(int64_t middle, int64_t inner) : middle_(middle), inner_(inner) {}
+  struct Place {
+    int64_t outer, middle, inner;
+  };
+  GPU_DEVICE Place of(int64_t number) const {
+    const int64_t line = divided(number, inner_), outer = divided(line, middle_);
+    return {outer, line - outer * middle_.value(), number - line * inner_.value()};
   }
-};
-// The image and the pixel of number `i` in [N][height][width].
-struct Pixel {
-  int64_t image, row, column;
-  GPU_DEVICE static Pixel of(int64_t i, int64_t height, int64_t width) {
-    const int64_t line = i / width;
-    return {line / height, line % height, i - line * width};
+
+ private:
+  // Nearly all tensors have fewer than 2^31 elements, and then no size of theirs is larger.
+  GPU_DEVICE static int64_t divided(int64_t n, const Divisor& by) {
+    return (n | by.value()) >> 31 == 0 ? by.small_quotient(static_cast<uint32_t>(n))
+                                       : by.quotient(n);
   }
+  Divisor middle_, inner_;
 };
+using Place = Places::Place;
 
 // The element of x that output pixel `pixel` reads at a tap; 0 for padding.
 template <typename T>
-GPU_DEVICE Compute<T> patch(const T* x, const ConvShape& s, int64_t group, const Pixel& pixel,
-                            const Tap& tap) {
-  const int64_t row = pixel.row * s.stride_h - s.pad_top + tap.kh * s.dilation_h;
-  const int64_t column = pixel.column * s.stride_w - s.pad_left + tap.kw * s.dilation_w;
+GPU_DEVICE Compute<T> patch(const T* x, const ConvShape& s, int64_t group, const Place& pixel,
+                            const Place& tap) {
+  const int64_t row = pixel.middle * s.stride_h - s.pad_top + tap.outer * s.dilation_h;
+  const int64_t column = pixel.inner * s.stride_w - s.pad_left + tap.middle * s.dilation_w;
   if (row < 0 || row >= s.h || column < 0 || column >= s.w) return Compute<T>(0);
   return static_cast<Compute<T>>(
-      x[((pixel.image * s.h + row) * s.w + column) * s.c + group * s.cg + tap.channel]);
+      x[((pixel.outer * s.h + row) * s.w + column) * s.c + group * s.cg + tap.inner]);
 }
 
 template <typename T>
 struct PatchRows {  // [pixels, taps]
   const T* x;
   ConvShape s;
+  Places pixels{s.p, s.q}, taps{s.kw, s.cg};
   bool along_k = true;
   GPU_DEVICE Compute<T> operator()(int64_t group, int64_t i, int64_t k) const {
-    return patch(x, s, group, Pixel::of(i, s.p, s.q), Tap::of(k, s.kw, s.cg));
+    return patch(x, s, group, pixels.of(i), taps.of(k));
   }
 };
 template <typename T>
 struct PatchColumns {  // [pixels, taps] as the right operand of the weight gradient
   const T* x;
   ConvShape s;
+  Places pixels{s.p, s.q}, taps{s.kw, s.cg};
   bool along_k = false;
   GPU_DEVICE Compute<T> operator()(int64_t group, int64_t k, int64_t j) const {
-    return patch(x, s, group, Pixel::of(k, s.p, s.q), Tap::of(j, s.kw, s.cg));
+    return patch(x, s, group, pixels.of(k), taps.of(j));
   }
 };
 template <typename T>
 struct GradientPatches {  // [image pixels, taps of dy]
   const T* dy;
   ConvShape s;
+  Places pixels{s.h, s.w}, taps{s.kw, s.og};
   bool along_k = true;
   GPU_DEVICE Compute<T> operator()(int64_t group, int64_t i, int64_t k) const {
-    const Pixel pixel = Pixel::of(i, s.h, s.w);
-    const Tap tap = Tap::of(k, s.kw, s.og);
-    const int64_t row = pixel.row + s.pad_top - tap.kh * s.dilation_h;
-    const int64_t column = pixel.column + s.pad_left - tap.kw * s.dilation_w;
-    if (row < 0 || column < 0 || row % s.stride_h != 0 || column % s.stride_w != 0)
-      return Compute<T>(0);
-    const int64_t p = row / s.stride_h, q = column / s.stride_w;
+    const Place pixel = pixels.of(i), tap = taps.of(k);
+    int64_t p = pixel.middle + s.pad_top - tap.outer * s.dilation_h;
+    int64_t q = pixel.inner + s.pad_left - tap.middle * s.dilation_w;
+    if (p < 0 || q < 0) return Compute<T>(0);
+    if (s.stride_h > 1 || s.stride_w > 1) {
+      if (p % s.stride_h != 0 || q % s.stride_w != 0) return Compute<T>(0);
+      p /= s.stride_h, q /= s.stride_w;
+    }
     if (p >= s.p || q >= s.q) return Compute<T>(0);
     return static_cast<Compute<T>>(
-        dy[((pixel.image * s.p + p) * s.q + q) * s.o + group * s.og + tap.channel]);
+        dy[((pixel.outer * s.p + p) * s.q + q) * s.o + group * s.og + tap.inner]);
   }
 };
 // The weights of one group as the right operand of the data gradient; k counts taps and output
@@ -333,11 +357,12 @@ template <typename T>
 struct WeightsForData {
   const T* w;
   ConvShape s;
+  Places taps{s.kw, s.og};
   bool along_k = false;
   GPU_DEVICE Compute<T> operator()(int64_t group, int64_t k, int64_t j) const {
-    const Tap tap = Tap::of(k, s.kw, s.og);
+    const Place tap = taps.of(k);
     return static_cast<Compute<T>>(
-        w[(((group * s.og + tap.channel) * s.kh + tap.kh) * s.kw + tap.kw) * s.cg + j]);
+        w[(((group * s.og + tap.inner) * s.kh + tap.outer) * s.kw + tap.middle) * s.cg + j]);
   }
 };
 // Stores a result [rows, channels of all groups]; j is a column of one group.
