@@ -198,6 +198,8 @@ def complete(case):
         wide = names[0].split(".")[0] + ".*"
         patterns = [wide] if r.random() < 0.3 and not all(fnmatch.fnmatchcase(n, wide) for n in trainable) else names
         config["model"]["freeze"] = patterns
+    if not trainable:  # such a case counts as unsupported
+        config["optimizer"].pop("group", None)
     for group in config["optimizer"].get("group", []):
         names = r.sample(trainable, r.randint(1, len(trainable)))
         group["parameters"] = names[:3] if r.random() < 0.5 else ["*." + names[0].split(".")[-1]]
