@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <span>
 #include <vector>
 
 #include "rt/sdk/float16.h"
@@ -31,7 +32,8 @@ struct Node {
   template <typename T>
   T get(int name, size_t i = 0) const {
     T value;
-    std::memcpy(&value, attributes.at(name).data() + i * sizeof(T), sizeof(T));
+    const auto bytes = std::as_writable_bytes(std::span(&value, 1));
+    std::memcpy(bytes.data(), attributes.at(name).data() + i * bytes.size(), bytes.size());
     return value;
   }
   void keep(int name, int64_t value) {
