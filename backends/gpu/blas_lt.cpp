@@ -371,7 +371,10 @@ class BlasLt : public Vendor {
     std::vector<Kernel> kernels;
     // The pass for sums of rows reads rows that follow each other without gaps.
     if (sums_by_pass(op, gemm) && op.input(0).layout != RT_LAYOUT_CANONICAL) return kernels;
-    const std::vector<Gemm> parts = kSizesMatter ? aligned_parts(gemm) : std::vector<Gemm>();
+    // A pass would run between the two parts.
+    const bool has_passes = op.post_op_count() > 0 || op.output_count() > 1;
+    std::vector<Gemm> parts;
+    if (kSizesMatter && !has_passes) parts = aligned_parts(gemm);
     if (!parts.empty()) kernels = kernels_of_parts(op, parts, (most + 1) / 2, without);
     const auto product = std::make_shared<Product>(blas_, gemm);
     for (const Algorithm& algorithm : product->algorithms(most, without)) {

@@ -29,14 +29,15 @@ using BlasNumber = cudaDataType_t;
 inline constexpr char kBlasName[] = "cuBLAS", kBlasLtName[] = "cublaslt";
 // The most workspace that a launch may use, in bytes; the size that cuBLAS recommends for Hopper.
 inline constexpr uint64_t kMostBlasWorkspace = 32 << 20;
-// Whether products are slower whose sizes are not multiples of 16 bytes (gemm.h, aligned_parts).
+// Whether the library is slower for sizes that are no multiples of 16 bytes (gemm.h,
+// aligned_parts).
 inline constexpr bool kSizesMatter = true;
 #else
 using BlasNumber = hipDataType;
 inline constexpr char kBlasName[] = "hipBLAS", kBlasLtName[] = "hipblaslt";
 // No workspace, so that no sum over k is split; backends/rocm/README.md says why.
 inline constexpr uint64_t kMostBlasWorkspace = 0;
-inline constexpr bool kSizesMatter = false;  // nothing is documented
+inline constexpr bool kSizesMatter = false;  // AMD documents nothing of the kind
 #endif
 
 }  // namespace backends::gpu

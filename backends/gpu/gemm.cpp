@@ -122,16 +122,19 @@ Gemm terms_of(Gemm gemm, int64_t begin, int64_t terms) {
 
 std::vector<Gemm> aligned_parts(const Gemm& gemm) {
   if (gemm.fused > 0 || gemm.row_sums >= 0 || !has_aligned_columns(gemm)) return {};
-  const int64_t unit = kAligned / bytes_of_element(gemm.dtype);
-  // Splits a size, unless it is no column of a matrix or is aligned already.
-  const auto split = [&](Gemm (*part)(Gemm, int64_t, int64_t), bool is_a_column, int64_t size) {
+  const auto unit_of = [](rt_dtype dtype) { return kAligned / bytes_of_element(dtype); };
+  const int64_t in = unit_of(gemm.dtype), out = unit_of(gemm.result);
+  const auto split = [&](Gemm (*part)(Gemm, int64_t, int64_t), int64_t size, int64_t unit) {
     const int64_t large = size / unit * unit;
-    if (!is_a_column || large == 0 || large == size) return std::vector<Gemm>();
+    if (large == 0 || large == size) return std::vector<Gemm>();
     return std::vector<Gemm>{part(gemm, 0, large), part(gemm, large, size - large)};
   };
-  std::vector<Gemm> parts = split(rows_of, true, gemm.m);
-  if (parts.empty()) parts = split(terms_of, gemm.transpose_left || !gemm.transpose_right, gemm.k);
-  if (parts.empty()) parts = split(columns_of, gemm.transpose_right, gemm.n);
+  // m is a column of d, and of left if left is not transposed.
+  std::vector<Gemm> parts = split(rows_of, gemm.m, gemm.transpose_left ? out : std::max(in, out));
+  const bool k_is_a_column = gemm.transpose_left || !gemm.transpose_right;
+  if (parts.empty() && k_is_a_column && gemm.result != RT_FLOAT16)
+    parts = split(terms_of, gemm.k, in);
+  if (parts.empty() && gemm.transpose_right) parts = split(columns_of, gemm.n, in);
   return parts;
 }
 

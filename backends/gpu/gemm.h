@@ -40,7 +40,7 @@ struct Gemm {
   int32_t stored = -1, row_sums = -1;
   ColumnMajor aux;     // the matrix of `gelu_gradient` or `stored`
   uint32_t fused = 0;  // number of post-operations that this includes, from the first
-  // Of a part of a product: where it begins in the matrices, in elements, and whether it adds to d.
+  // A part of a product begins at these elements of its matrices, and may add to d.
   int64_t left_begin = 0, right_begin = 0, d_begin = 0;
   bool adds = false;
 };
@@ -50,10 +50,12 @@ struct Gemm {
 // nothing to multiply, or if a size exceeds what the libraries count with.
 std::optional<Gemm> gemm_of(const Operation& matmul, uint32_t most_fused);
 
-// Two products that together give the same result: one whose columns in memory are multiples of 16
-// bytes, and a small one with the rest. cuBLAS is several times as fast for such columns ("cuBLAS",
-// section "Tensor Core Usage"). Empty if all columns are such multiples, if they do not begin at
-// such multiples, or if the product has epilogues.
+// Two products that together give the same result: a large one, of which one size (m, k or n) is a
+// multiple of 16 bytes where it is the length of a matrix's columns, and a small one with the rest.
+// cuBLAS is several times as fast for such columns ("cuBLAS", section "Tensor Core Usage"). If k is
+// split, d is rounded once more between the two; in float16, where the first sum may overflow
+// although the whole does not, k is not split. Empty if no size has to be split, if the distance
+// between columns is no multiple of 16 bytes, or if the product has epilogues.
 std::vector<Gemm> aligned_parts(const Gemm& gemm);
 
 }  // namespace backends::gpu

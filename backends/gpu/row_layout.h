@@ -1,7 +1,8 @@
 // The foreign layout of backends/gpu: matrices whose rows are padded to a multiple of 64 elements.
 // Libraries of the vendors multiply with their fastest kernels only if the distance between rows is
 // a multiple of 16 bytes ("cuBLAS", section "Tensor Core Usage"), which a vocabulary of 50,257 in
-// 16 bits is not. rt/sdk/foreign_layout.h has the ids.
+// 16 bits is not. cuBLAS wants the same of the length of rows (aligned_parts in gemm.h).
+// rt/sdk/foreign_layout.h has the ids.
 #ifndef BACKENDS_GPU_ROW_LAYOUT_H_
 #define BACKENDS_GPU_ROW_LAYOUT_H_
 

@@ -93,7 +93,9 @@ def plan_of(arguments):
         name, _, seconds = word.partition(":")
         if name not in STEPS:
             sys.exit(f"--only {word}: no such step; there are {', '.join(STEPS)}")
-        plan.append((name, float(seconds) if seconds else None, {}))
+        if seconds and not (seconds.isdecimal() and int(seconds) > 0):
+            sys.exit(f"--only {word}: the time limit is {seconds!r}, expected a whole number of seconds, at least 1")
+        plan.append((name, int(seconds) if seconds else None, {}))
     return plan
 
 
@@ -133,7 +135,7 @@ def parse():
     parser.add_argument("--model", dest="models", type=lambda text: text.split(","), help="only these, separated by commas")
     parser.add_argument("--operations", type=lambda text: text.split(","), help="of the step conformance: only these")
     parser.add_argument("--first-seed", type=int, default=1, help="of the step differential: other seeds draw other cases")
-    parser.add_argument("--form", dest="forms", type=lambda text: text.split(","), help="of the step pytorch: eager or compile")
+    parser.add_argument("--form", dest="forms", action="append", choices=("eager", "compile"), help="of the step pytorch")
     parser.add_argument("--turns", type=int, help="rounds of the step pytorch")
     parser.add_argument("--device", default="cuda", help="what is checked (cpu: tries this script without a GPU)")
     parser.add_argument("--against", default="cpu", help="what it is compared with")
@@ -141,6 +143,10 @@ def parse():
     arguments = parser.parse_args()
     arguments.words = sys.argv[3:] if sys.argv[1] == "--build" else sys.argv[1:]
     arguments.build, arguments.output = os.path.abspath(arguments.build), os.path.abspath(arguments.output)
+    known = {job.model for job in speed.JOBS + speed.TRIAL_JOBS} | set(correct.TRAINED) | set(correct.VERIFIED)
+    for model in arguments.models or ():
+        if model not in known:
+            parser.error(f"--model {model}: no such model; there are {', '.join(sorted(known))}")
     if arguments.call and arguments.only:
         parser.error("--call and --only: one of them")
     if arguments.call and arguments.seconds is None:

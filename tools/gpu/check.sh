@@ -73,7 +73,7 @@ build_here() {
   timeout "$build_seconds" cmake --build "$root/own-build" --parallel "$(nproc)" --target runtime backend_reference \
     backend_cuda backends_cuda_conformance_test >&2 || return 1
   # Optional targets.
-  for target in backend_cpu gpu_limits collectives_gloo collectives_nccl collectives_nccl_gpu_test; do
+  for target in backend_cpu gpu_limits collectives_gloo collectives_nccl collectives_nccl_gpu_test differential_operations; do
     cmake --build "$root/own-build" --parallel "$(nproc)" --target $target >&2 || echo "note: no $target" >&2
   done
 }

@@ -13,9 +13,6 @@ from report import sets
 
 MOST_SHARDS = 12  # parallel shards of the conformance suite; the reference in each has one thread
 
-# The operations that `tools/gpu/check.sh --call a` checks; the whole suite takes longer.
-FIRST_OPERATIONS = ("matmul", "conv2d", "attention", "batch_norm", "layer_norm")
-
 
 def losses(done):
     """The losses that `runtime train` has printed with metrics.log_every_steps = 1."""

@@ -54,19 +54,22 @@ def range_of(c, index, seeds):
     return f"{first}..{first + seeds - 1}"
 
 
-def judge(c, what, parts, text, failures):
-    """Writes the row. A process that was cut counts with what it has done before."""
+def judge(c, what, parts, text, good, failures):
+    """Writes the row. `good`: how many cases were right; `failures`: a text for each that was not. A process that was cut
+    counts with what it has done before.
+    """
     ended = [done for _, done in parts if done is not None and done.code is not None]
-    broken = [done.reason() for done in ended if done.code not in (0, 1)]
+    # Exit code 1 says that something was found, but also that Python broke off.
+    broken = [done.reason() for lines, done in parts if done in ended and (done.code not in (0, 1) or not lines)]
     detail = text + (f", {len(parts) - len(ended)} of {len(parts)} processes cut" if len(ended) < len(parts) else "")
     if failures:
         detail += f", {len(failures)} found: " + "; ".join(failures[:3])
     if broken:
         detail += f", {len(broken)} processes broke off: {broken[0]}"
-    if not ended and not any(lines for lines, _ in parts):
+    if not failures and not broken and not any(lines for lines, _ in parts):
         return c.row(what, "cut", detail)
-    return c.verdict(what, not failures and not broken, detail, max((done.seconds for done in ended), default=0.0),
-                     found=failures)
+    return c.verdict(what, good > 0 and not failures and not broken, detail,
+                     max((done.seconds for done in ended), default=0.0), found=failures)
 
 
 def operations(c, program, dtype, seeds, limit):
@@ -77,8 +80,9 @@ def operations(c, program, dtype, seeds, limit):
     failures = [f"{f['case']}: {f['finding']['implementation']}: {f['finding']['detail']}"[:400]
                 for chunk in chunks for f in chunk["failures"]]
     rows = [row for chunk in chunks for row in chunk["tally"]["rows"].values()]  # [cases, candidates, ...]
-    text = f"{sum(row[0] for row in rows)} cases, {sum(row[1] for row in rows)} candidates"
-    judge(c, f"random operations, {dtype}", parts, text, failures)
+    cases = sum(row[0] for row in rows)
+    text = f"{cases} cases, {sum(row[1] for row in rows)} candidates"
+    judge(c, f"random operations, {dtype}", parts, text, cases - len(failures), failures)
 
 
 def networks(c, limit):
@@ -91,7 +95,7 @@ def networks(c, limit):
     failures = [f"seed {line['seed']}: {line['status']}: {line.get('what', '')}"[:400] for line in lines
                 if line["status"] in ("wrong", "refused", "crashed")]
     good = sum(line["status"] == "ok" for line in lines)
-    return judge(c, "random networks beside PyTorch", parts, f"{good} of {len(lines)} networks agree", failures)
+    return judge(c, "random networks beside PyTorch", parts, f"{good} of {len(lines)} networks agree", good, failures)
 
 
 def differential(c):

@@ -14,6 +14,7 @@ namespace {
 namespace conformance = plugins::conformance;
 namespace host = plugins::host;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 std::shared_ptr<host::Device> open(const char* tf32) {
@@ -60,6 +61,21 @@ INSTANTIATE_TEST_SUITE_P(Operations, Cudnn,
                          testing::Values(RT_OP_CONV2D, RT_OP_CONV2D_BACKWARD_DATA,
                                          RT_OP_CONV2D_BACKWARD_WEIGHTS),
                          [](const auto& info) { return std::string(info.param); });
+
+TEST(CudnnOptions, UnevenPaddingIsLeftToUs) {
+  const auto device = open("false");
+  int asked = 0;
+  for (const char* name :
+       {RT_OP_CONV2D, RT_OP_CONV2D_BACKWARD_DATA, RT_OP_CONV2D_BACKWARD_WEIGHTS}) {
+    for (const conformance::Case& c : conformance::cases_of(name)) {
+      if (!is_left_to_us(c.operation) || is_empty(c.operation)) continue;
+      ++asked;
+      for (const rt_candidate& candidate : device->query(c.operation).candidates)
+        EXPECT_THAT(candidate.implementation, Not(HasSubstr("cudnn"))) << c.name;
+    }
+  }
+  EXPECT_GE(asked, 3);
+}
 
 TEST(CudnnOptions, Tf32IsAChoiceAndShows) {
   const auto cases = conformance::cases_of(RT_OP_CONV2D);

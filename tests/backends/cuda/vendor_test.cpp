@@ -208,6 +208,22 @@ TEST(CudaVendor, AReluIsAPass) {
   EXPECT_EQ(kernels_of(*device, layer(RT_FLOAT32, 16, {relu})), "cublaslt + post-operations");
 }
 
+// Twelve columns are a multiple of 16 bytes in float32, not in 16 bits, and a pass follows.
+TEST(CudaVendor, AProductWithAPassHasOnePart) {
+  const auto device = open(CUDA_VENDOR_DOUBLE), reference = open(REFERENCE_PLUGIN);
+  Case c;
+  c.dtype = RT_BFLOAT16;
+  c.operation.name = RT_OP_MATMUL;
+  c.operation.attributes = {{RT_ATTR_TRANSPOSE_B, int64_t{1}}};
+  c.operation.inputs = {tensor(RT_BFLOAT16, {8, 16}), tensor(RT_BFLOAT16, {12, 16})};
+  c.operation.outputs = {tensor(RT_FLOAT32, {8, 12})};
+  c.operation.post_ops = {{RT_POST_ACTIVATION, RT_ACTIVATION_RELU, -1}};
+  c.inputs = {{-1, 1, 1}, {-1, 1, 2}};
+  EXPECT_EQ(kernels_of(*device, c.operation), "cublaslt + post-operations");
+  const conformance::Result result = run_case(*device, *reference, c);
+  EXPECT_EQ(result.outcome, conformance::Outcome::kPassed) << result.detail;
+}
+
 TEST(CudaVendor, TheGradientOfABiasIsAnEpilogue) {
   const auto device = open(CUDA_VENDOR_DOUBLE);
   const auto kernels = [&](rt_dtype dtype, rt_dtype result) {

@@ -29,15 +29,20 @@ if failures: print("matmul/float32/2x2: claims a tolerance of 0.002, at most 0.0
 sys.exit(1 if failures else 0)
 '''
 OPERATIONS = r'''#!/usr/bin/env python3
-import json, os, sys
+import json, os, sys, time
 found = [{"case": "conv2d float16", "finding": {"implementation": "own", "detail": "is 0, expected 1"}}]
 failures = found if os.environ.get("FAKE_WRONG") in sys.argv else []
+if os.environ.get("FAKE_BREAKS") in sys.argv: sys.exit(1)
 line = {"tally": {"rows": {"conv2d": [100, 700, 0, 0, 0]}}, "failures": failures}
 with open(sys.argv[sys.argv.index("--results") + 1], "w") as f: print(json.dumps(line), file=f)
+if os.environ.get("FAKE_HANGS") in sys.argv: time.sleep(60)
+if "FAKE_SEEDS" in os.environ:
+    with open(os.environ["FAKE_SEEDS"], "a") as f: print(sys.argv[sys.argv.index("--seeds") + 1], file=f)
 sys.exit(1 if failures else 0)
 '''
 NETWORKS = r'''
 import json, os, sys
+if os.environ.get("FAKE_BREAKS") in sys.argv: sys.exit(1)
 with open(sys.argv[sys.argv.index("--append") + 1], "w") as f: print(json.dumps({"seed": 3, "status": "ok"}), file=f)
 '''
 SANITIZER = '''#!/bin/sh
@@ -141,6 +146,27 @@ class Steps(unittest.TestCase):
         self.assertIn("found: conv2d float16: own: is 0, expected 1", rows[2]["detail"])
         self.assertEqual(code, 1)
 
+    def test_a_process_that_breaks_off_fails(self):
+        _, results = self.run_check("--only", "differential", FAKE_BREAKS="bfloat16")
+        rows = self.rows(results, "differential")
+        self.assertEqual([row["verdict"] for row in rows], ["ok", "FAILED", "ok", "ok"])
+        self.assertIn("broke off: exit code 1", rows[1]["detail"])
+        _, results = self.run_check("--only", "differential", FAKE_BREAKS="--append")
+        self.assertEqual(self.rows(results, "differential")[-1]["verdict"], "FAILED")
+
+    def test_a_process_that_is_cut_counts_with_what_it_has_done(self):
+        _, results = self.run_check("--only", "differential:8", FAKE_HANGS="float32")
+        rows = self.rows(results, "differential")
+        self.assertEqual([row["verdict"] for row in rows], ["ok"] * 4)
+        self.assertRegex(rows[0]["detail"], r"^\d+00 cases, \d+ candidates, (\d+) of \1 processes cut$")
+
+    def test_seeds_and_forms_are_passed_on(self):
+        _, results = self.run_check("--only", "pytorch", "--model", "lenet", "--form", "compile", "--turns", "1")
+        self.assertTrue(all("PyTorch compile" in row["what"] for row in self.rows(results, "pytorch")))
+        self.run_check("--only", "differential", "--first-seed", "700", FAKE_SEEDS=os.path.join(self.folder, "seeds"))
+        with open(os.path.join(self.folder, "seeds"), encoding="utf-8") as f:
+            self.assertGreaterEqual(min(int(line.split("..")[0]) for line in f), 700)
+
     def test_a_step_may_have_a_time_limit(self):
         _, results = self.run_check("--only", "train:3,capture", FAKE_SECONDS="2")
         self.assertEqual(self.rows(results, "train")[-1]["verdict"], "cut")
@@ -191,8 +217,6 @@ class Steps(unittest.TestCase):
         for pattern in correct.SHARED:
             expression = pattern.replace("*", r"\w*") + "$"
             self.assertTrue(any(re.match(expression, f"{name}_float32") for name in operations), pattern)
-        for name in correct.FIRST_OPERATIONS:
-            self.assertIn(name, operations)
 
 
 if __name__ == "__main__":
