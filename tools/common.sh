@@ -22,6 +22,15 @@ configure() {
   cmake --preset "$preset" "${launcher[@]}" "$@"
 }
 
+# gpu_options: prints options that compile GPU code for the GPUs of this machine, or for one fixed architecture if there
+# are none. All architectures that a build has by default take three to five times as long.
+gpu_options() {
+  local cuda=90
+  if command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; then cuda=native; fi
+  echo "-DCMAKE_CUDA_ARCHITECTURES=$cuda"
+  if [ ! -e /dev/kfd ]; then echo "-DRUNTIME_HIP_ARCHITECTURES=gfx90a"; fi
+}
+
 # build <preset> [target...]: builds all targets or the named ones.
 build() {
   local preset=$1

@@ -6,7 +6,8 @@
 tools/setup.sh --minimal
 say "Building into build/"
 # The tests are left out; tools/test.sh builds them.
-configure release -DRUNTIME_BUILD_TESTS=OFF
+# shellcheck disable=SC2046  # several options
+configure release -DRUNTIME_BUILD_TESTS=OFF $(gpu_options)
 build release
 say "build/bin/runtime train configs/fashion_mnist_lenet.toml $*"
 build/bin/runtime train configs/fashion_mnist_lenet.toml "$@" </dev/null

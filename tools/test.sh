@@ -23,13 +23,6 @@ case "${1:-}" in
 esac
 [ $# -le 1 ] || die "unknown argument $2; expected one argument at most"
 
-# GPU code is compiled for the GPU of this machine, or for one fixed architecture if the machine has no GPU.
-gpu_options() {
-  local cuda=90
-  if command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; then cuda=native; fi
-  echo "-DCMAKE_CUDA_ARCHITECTURES=$cuda -DRUNTIME_HIP_ARCHITECTURES=gfx90a"
-}
-
 # precompile <ON|TESTS>: the option for precompiled standard headers. With ccache there are none, because ccache caches
 # nothing that includes a precompiled header.
 precompile() {
