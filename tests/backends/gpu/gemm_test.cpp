@@ -72,8 +72,8 @@ TEST_P(Parts, WriteWhatTheWholeProductWrites) {
     const Gemm whole = product(s, left, right, batch);
     const std::vector<Gemm> parts = aligned_parts(whole);
     // n is a column of the transposed right matrix only, k one of at least one untransposed order.
-    const bool splits = s.m % 8 != 0 || (s.k % 8 != 0 && (left || !right)) ||
-                        (s.n % 8 != 0 && right);
+    const bool splits =
+        s.m % 8 != 0 || (s.k % 8 != 0 && (left || !right)) || (s.n % 8 != 0 && right);
     ASSERT_EQ(parts.size(), splits ? 2u : 0u) << s.m << " " << s.n << " " << s.k;
     if (!splits) continue;
     EXPECT_EQ(result_of(parts), result_of({whole})) << s.m << " " << s.n << " " << s.k;
