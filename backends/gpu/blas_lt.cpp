@@ -9,6 +9,7 @@
 #include "backends/gpu/gemm.h"
 #include "backends/gpu/library.h"
 #include "backends/gpu/passes.h"
+#include "backends/gpu/row_layout.h"
 #include "backends/gpu/work.h"
 #include "rt/sdk/post_ops.h"
 
@@ -287,7 +288,7 @@ class Product {
         uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
     // A part of a product may begin at any multiple of 16 bytes in its matrices.
     const auto align = [&](LT(MatmulPreferenceAttributes_t) key, int64_t begin) {
-      if (begin > 0) set(key, uint32_t{16});
+      if (begin > 0) set(key, static_cast<uint32_t>(kRowAlignment));
     };
     align(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, gemm_.left_begin);
     align(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, gemm_.right_begin);

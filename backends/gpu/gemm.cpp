@@ -79,16 +79,14 @@ void take_all(Gemm& gemm, const Operation& op, uint32_t most) {
   if (plain && rt::sdk::own_output_count(op) > 1) gemm.row_sums = 1;
 }
 
-constexpr int64_t kAligned = 16;  // bytes
-
 int64_t bytes_of_element(rt_dtype dtype) {
   return static_cast<int64_t>(rt::sdk::dtype_bytes(dtype));
 }
 
 bool has_aligned_columns(const Gemm& gemm) {
   const int64_t in = bytes_of_element(gemm.dtype), out = bytes_of_element(gemm.result);
-  return gemm.left.ld * in % kAligned == 0 && gemm.right.ld * in % kAligned == 0 &&
-         gemm.d.ld * out % kAligned == 0;
+  return gemm.left.ld * in % kRowAlignment == 0 && gemm.right.ld * in % kRowAlignment == 0 &&
+         gemm.d.ld * out % kRowAlignment == 0;
 }
 
 // Rows m from `begin` on.
@@ -122,7 +120,7 @@ Gemm terms_of(Gemm gemm, int64_t begin, int64_t terms) {
 
 std::vector<Gemm> aligned_parts(const Gemm& gemm) {
   if (gemm.fused > 0 || gemm.row_sums >= 0 || !has_aligned_columns(gemm)) return {};
-  const auto unit_of = [](rt_dtype dtype) { return kAligned / bytes_of_element(dtype); };
+  const auto unit_of = [](rt_dtype dtype) { return kRowAlignment / bytes_of_element(dtype); };
   const int64_t in = unit_of(gemm.dtype), out = unit_of(gemm.result);
   const auto split = [&](Gemm (*part)(Gemm, int64_t, int64_t), int64_t size, int64_t unit) {
     const int64_t large = size / unit * unit;

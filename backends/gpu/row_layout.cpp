@@ -10,7 +10,6 @@ using rt::sdk::Error;
 using rt::sdk::format;
 
 constexpr int64_t kRowMultiple = 64;  // elements; 128 bytes, a line of the cache, in 16 bits
-constexpr uint64_t kAligned = 16;     // bytes
 // A smaller matrix takes less time than the launch of a kernel, whatever its rows are.
 constexpr uint64_t kLeastBytes = 4 << 20;
 
@@ -67,9 +66,8 @@ bool has_row_layout(const Operation& op) {
 }
 
 bool has_aligned_rows(const rt_tensor_desc& matrix) {
-  return static_cast<uint64_t>(row_stride(matrix)) * rt::sdk::dtype_bytes(matrix.dtype) %
-             kAligned ==
-         0;
+  const auto element = static_cast<int64_t>(rt::sdk::dtype_bytes(matrix.dtype));
+  return row_stride(matrix) * element % kRowAlignment == 0;
 }
 
 uint64_t layout_for_products(const rt_tensor_desc& matrix) {

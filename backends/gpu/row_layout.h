@@ -14,6 +14,9 @@
 
 namespace backends::gpu {
 
+// The libraries' fastest kernels want rows that begin at multiples of this many bytes.
+inline constexpr int64_t kRowAlignment = 16;
+
 // Elements from one row to the next, of a tensor in the canonical or in a row layout.
 inline int64_t row_stride(const rt_tensor_desc& t) {
   if (rt::sdk::is_row_layout(t.layout)) return rt::sdk::row_length(t.layout);
@@ -28,7 +31,7 @@ void expect_known_layout(const rt_tensor_desc& t);
 std::string layout_name(const rt_tensor_desc& t);
 
 bool has_row_layout(const Operation& op);  // any operand
-// Whether each row begins at a multiple of 16 bytes.
+// Whether each row begins at a multiple of kRowAlignment.
 bool has_aligned_rows(const rt_tensor_desc& matrix);
 
 // `copy` between canonical and row layouts.

@@ -9,7 +9,7 @@ import re
 import shutil
 import tempfile
 
-from report import sets
+from report import processes, sets
 
 MOST_SHARDS = 12  # parallel shards of the conformance suite; the reference in each has one thread
 
@@ -54,7 +54,7 @@ def shard(c, program, report, options, pattern, index, count):
 
 
 def suite(c, program, what, options="", pattern="*", most_shards=MOST_SHARDS):
-    count = max(1, min(most_shards, (os.cpu_count() or 1) - 1))
+    count = processes(most_shards)
     with tempfile.TemporaryDirectory() as folder:
         parts = c.all_of([functools.partial(shard, c, program, os.path.join(folder, f"{i}.json"), options, pattern, i, count)
                           for i in range(count)])

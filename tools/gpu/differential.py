@@ -5,7 +5,7 @@ import json
 import os
 import tempfile
 
-from report import Cut
+from report import Cut, processes
 
 NETWORKS = os.path.join("tests", "differential", "networks", "networks.py")
 MOST_SHARDS = 15  # processes that run at the same time; what the results are compared with is computed by one thread of each
@@ -13,10 +13,6 @@ MOST_SHARDS = 15  # processes that run at the same time; what the results are co
 OPERATIONS = (("float32", 6), ("bfloat16", 3), ("float16", 3))
 NETWORK_SEEDS = 4  # random networks of each process
 MOST_SECONDS = 400.0  # of one part of the step
-
-
-def shards():
-    return max(1, min(MOST_SHARDS, (os.cpu_count() or 1) - 1))
 
 
 def lines_of(path):
@@ -45,8 +41,8 @@ def shard(c, words, results, limit):
 def in_shards(c, limit, words_of):
     """Runs processes for at most `limit` seconds. `words_of(index, results)` gives the command of each."""
     with tempfile.TemporaryDirectory(dir=c.scratch) as folder:
-        files = [os.path.join(folder, f"{i}.jsonl") for i in range(shards())]
-        return c.all_of([functools.partial(shard, c, words_of(i, files[i]), files[i], limit) for i in range(shards())])
+        files = [os.path.join(folder, f"{i}.jsonl") for i in range(processes(MOST_SHARDS))]
+        return c.all_of([functools.partial(shard, c, words_of(i, file), file, limit) for i, file in enumerate(files)])
 
 
 def range_of(c, index, seeds):

@@ -16,6 +16,11 @@ STREAM_BYTES = 1 << 20  # bytes of one program's output in the log; the middle o
 LATE_STREAM_BYTES = 1 << 13  # the same if the log is nearly full
 
 
+def processes(most):
+    """How many processes run at the same time: at most `most`, and one core stays free."""
+    return max(1, min(most, (os.cpu_count() or 1) - 1))
+
+
 class Cut(Exception):
     """The time of a step or of the whole call has passed."""
 
