@@ -127,7 +127,8 @@ def by_operation(table):
 
 def layers(c):
     """Reports the time of a step by operation; output.log has the whole table."""
-    for job in (j for j in jobs(c) if j.model in (("gpt2", "resnet18") if c.on_gpu else ("gpt", "resnet18", "lenet"))):
+    models = c.arguments.models or (("gpt2", "resnet18") if c.on_gpu else ("gpt", "resnet18", "lenet"))
+    for job in (j for j in jobs(c) if j.model in models):
         words = ["bench", job.config, "--layers", "--steps", "10",
                  *sets(**{"device__backend": c.device, "training__global_batch_size": job.batch, **job.keys})]
         done = c.runtime(words, 120)
