@@ -5,12 +5,13 @@
 #include <algorithm>
 
 #include "algorithms.h"
-#include "combine.h"
 
 namespace collectives::gloo {
 namespace {
 
 using rt::sdk::format;
+using shared_memory::bytes_of;
+using shared_memory::combine_of;
 using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t kTransferSlot = uint64_t{0x43} << 56;
@@ -44,8 +45,9 @@ Communicator::Communicator(const rt_host& host, const Membership& membership,
 }
 
 Communicator::~Communicator() {
+  for (const auto& completion : started_) settle(*completion);
   if (unfinished_ > 0) abort();
-  mesh_->wires().interrupt();
+  mesh_->interrupt();
   if (watcher_.joinable()) watcher_.join();
   lanes_.clear();
 }
@@ -58,6 +60,7 @@ void Communicator::watch() {
       for (int rank = 0; rank < mesh_->size; ++rank) {
         const int32_t word = mesh_->last_word(rank);
         if (word != 0 && word != kLeaves) fail_lost("");
+        if (word == kLeaves && mesh_->all_reduces() != nullptr) mesh_->all_reduces()->leave(rank);
       }
     }
   } catch (const std::exception&) {
@@ -84,7 +87,7 @@ void Communicator::abort() {
     failure_ = Error(RT_ERROR_ABORTED, text, RT_SCOPE_COMMUNICATOR);
   }
   lock.unlock();
-  mesh_->wires().interrupt();
+  mesh_->interrupt();
 }
 
 std::optional<Error> Communicator::failure() {
@@ -99,7 +102,7 @@ void Communicator::fail(Error error, int32_t last_word) {
     failure_ = std::move(error);
     last_word_ = last_word;
   }
-  mesh_->wires().interrupt();
+  mesh_->interrupt();
 }
 
 // Fails with the exception that is being handled. Interrupted means that the communicator has
@@ -111,14 +114,22 @@ void Communicator::fail_because() {
     throw;
   } catch (const Interrupted&) {
   } catch (const Disagreement& e) {
-    fail(Error(RT_ERROR_COMMUNICATION, who + "rank " + name(e.peer) + " " + e.what(),
-               RT_SCOPE_COMMUNICATOR),
-         kGaveUp);
+    fail_disagreeing(who, e.peer, e.what());
+  } catch (const shared_memory::Disagreement& e) {
+    fail_disagreeing(who, e.peer, e.what());
+  } catch (const shared_memory::Missing& e) {
+    fail_lost(e.what());
   } catch (const ::gloo::IoException& e) {
     fail_lost(e.what());
   } catch (const std::exception& e) {
     fail(Error(RT_ERROR_INTERNAL, who + e.what(), RT_SCOPE_COMMUNICATOR), kGaveUp);
   }
+}
+
+void Communicator::fail_disagreeing(const std::string& who, int peer, const char* what) {
+  fail(
+      Error(RT_ERROR_COMMUNICATION, who + "rank " + name(peer) + " " + what, RT_SCOPE_COMMUNICATOR),
+      kGaveUp);
 }
 
 void Communicator::fail_lost(const std::string& why) {
@@ -142,7 +153,7 @@ Error Communicator::describe_loss(const std::string& why, int32_t& last_word) {
       break;
     }
     if (word == kGaveUp) append(gave_up, name(rank));
-    if (!is_lost || word == kGaveUp) continue;
+    if ((!is_lost && word != kLeaves) || word == kGaveUp) continue;
     append(word == kLeaves ? left : lost, name(rank));
     last_word = word == kLeaves ? kMissed - rank : kLost + rank;
   }
@@ -188,18 +199,66 @@ std::shared_ptr<Completion> Communicator::enqueue(const rt_collective& call) {
   check(call);
   if (const auto error = failure()) throw *error;
   if (is_transfer(call.kind)) return transfer(call);
+  roll_call_.came();
+  if (mesh_->all_reduces() != nullptr && mesh_->all_reduces()->takes(call)) return all_reduce(call);
   auto completion = std::make_shared<Completion>();
   ++unfinished_;
-  roll_call_.came();
   lane(-1, 0).enqueue(
       [this, completion, call] { run(*completion, [&] { carry_out(mesh_, call); }); });
   return completion;
 }
 
+// A thread of the caller carries out a small all-reduce while it waits. A lane carries out a large
+// one, because the other ranks wait for this rank's part of it.
+std::shared_ptr<Completion> Communicator::all_reduce(const rt_collective& call) {
+  while (!started_.empty() && settle(*started_.front())) started_.pop_front();
+  auto completion = std::make_shared<Completion>();
+  shared_memory::AllReduces& shared = *mesh_->all_reduces();
+  try {
+    completion->shares(shared.start(call));
+  } catch (const Interrupted&) {  // the communicator has failed just now
+    throw *failure();
+  }
+  ++unfinished_;
+  started_.push_back(completion);
+  if (!shared.is_sent(*completion->shared())) {
+    lane(-1, 0).enqueue([this, completion, &shared] {
+      run(*completion, [&] { shared.drive(*completion->shared()); });
+    });
+  }
+  return completion;
+}
+
+// Waits for the completion; carries out an all-reduce in shared memory.
+bool Communicator::wait_until(Completion& completion, Deadline deadline) {
+  if (completion.shared() != nullptr && !completion.is_done()) {
+    std::optional<Error> error;
+    try {
+      shared_memory::AllReduces& shared = *mesh_->all_reduces();
+      if (!shared.wait(*completion.shared(), deadline)) return false;
+    } catch (const std::exception&) {
+      fail_because();
+      error = failure();
+    }
+    finish(completion, std::move(error));
+  }
+  return completion.wait(deadline);
+}
+
+// For an all-reduce in shared memory that nobody may wait for: returns whether it is over, in
+// whatever way.
+bool Communicator::settle(Completion& completion) {
+  try {
+    return poll(completion);
+  } catch (const std::exception&) {
+    return true;
+  }
+}
+
 void Communicator::wait(Completion& completion, std::chrono::nanoseconds timeout) {
   const Deadline deadline = deadline_in(timeout.count()), asks = completion.begun() + kPatience;
   do {
-    if (completion.wait(std::min(deadline, std::max(asks, roll_call_.next())))) return;
+    if (wait_until(completion, std::min(deadline, std::max(asks, roll_call_.next())))) return;
     if (Clock::now() >= asks) roll_call_.go_on();
   } while (Clock::now() < deadline);
   std::string late = Clock::now() >= asks ? roll_call_.late(names_) : "";
@@ -252,8 +311,11 @@ void Communicator::run(Completion& completion, const Lane::Task& body) {
     fail_because();
     error = failure();
   }
-  --unfinished_;
-  completion.finish(std::move(error));
+  finish(completion, std::move(error));
+}
+
+void Communicator::finish(Completion& completion, std::optional<Error> error) {
+  if (completion.finish(std::move(error))) --unfinished_;
 }
 
 std::unique_ptr<Communicator> Communicator::split(int32_t color, int32_t key, Deadline deadline) {
@@ -282,6 +344,7 @@ std::unique_ptr<Communicator> Communicator::split(int32_t color, int32_t key, De
   }
   std::sort(members.begin(), members.end());
   Membership membership;
+  membership.shares_memory = membership_.shares_memory;
   membership.size = static_cast<int>(members.size());
   membership.prefix =
       membership_.prefix + "/split" + std::to_string(number) + "/" + std::to_string(color);

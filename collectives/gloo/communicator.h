@@ -3,6 +3,7 @@
 #define COLLECTIVES_GLOO_COMMUNICATOR_H_
 
 #include <atomic>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -42,6 +43,8 @@ class Communicator {
 
   // Starts a call. Throws if it is invalid or the communicator has failed.
   std::shared_ptr<Completion> enqueue(const rt_collective& call);
+  // Whether the call has completed. Throws the error of the task.
+  bool poll(Completion& completion) { return wait_until(completion, Deadline::min()); }
   // Throws RT_ERROR_TIMEOUT, with the ranks that are late, when the time has passed, or the error
   // of the task.
   void wait(Completion& completion, std::chrono::nanoseconds timeout);
@@ -55,10 +58,15 @@ class Communicator {
  private:
   void check(const rt_collective& call);
   std::shared_ptr<Completion> transfer(const rt_collective& call);
+  std::shared_ptr<Completion> all_reduce(const rt_collective& call);
+  bool settle(Completion& completion);
+  bool wait_until(Completion& completion, Deadline deadline);
   Lane& lane(int peer, int kind);
   void run(Completion& completion, const Lane::Task& body);
+  void finish(Completion& completion, std::optional<Error> error);
   void fail(Error error, int32_t last_word);  // only the first failure is kept
   void fail_because();
+  void fail_disagreeing(const std::string& who, int peer, const char* what);
   void fail_lost(const std::string& why);
   Error describe_loss(const std::string& why, int32_t& last_word);
   void watch();
@@ -74,6 +82,8 @@ class Communicator {
   int open_groups_ = 0;
   int splits_ = 0;
   std::atomic<int> unfinished_ = 0;
+
+  std::deque<std::shared_ptr<Completion>> started_;  // all-reduces in shared memory, the last ones
 
   std::mutex failure_mutex_;
   std::optional<Error> failure_;

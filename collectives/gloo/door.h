@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/shared_memory/segment.h"
 #include "device.h"
 #include "peer_memory.h"
 #include "socket.h"
@@ -24,6 +25,7 @@ struct Invitation {
   sockaddr_storage address{};
   std::array<uint8_t, 16> secret{};
   MemoryCard memory{};
+  shared_memory::SegmentCard segment{};  // of rank 0
 };
 
 // A port that is open from the constructor until the end of meet() or of this object.

@@ -2,11 +2,18 @@
 
 namespace collectives::gloo {
 
-void Completion::finish(std::optional<rt::sdk::Error> error) {
+bool Completion::finish(std::optional<rt::sdk::Error> error) {
   const std::lock_guard lock(mutex_);
+  if (done_) return false;
   error_ = std::move(error);
   done_ = true;
   finished_.notify_all();
+  return true;
+}
+
+bool Completion::is_done() const {
+  const std::lock_guard lock(mutex_);
+  return done_;
 }
 
 bool Completion::wait(std::chrono::steady_clock::time_point deadline) {

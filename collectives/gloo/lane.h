@@ -14,22 +14,32 @@
 #include <optional>
 #include <thread>
 
+#include "collectives/shared_memory/all_reduce.h"
 #include "rt/sdk/error.h"
 
 namespace collectives::gloo {
 
-// The outcome of a task. Thread-safe.
+// The outcome of a task. Thread-safe but for shares().
 class Completion {
  public:
-  void finish(std::optional<rt::sdk::Error> error);  // nullopt: success
+  using Shared = std::shared_ptr<shared_memory::AllReduces::Operation>;
+
+  // Sets the outcome; nullopt: success. Returns false, and changes nothing, if it is set already.
+  bool finish(std::optional<rt::sdk::Error> error);
+  bool is_done() const;
   // Returns false if the task has not ended before the deadline; time_point::min() means not to
   // wait. Throws the error of the task.
   bool wait(std::chrono::steady_clock::time_point deadline);
   std::chrono::steady_clock::time_point begun() const { return begun_; }
 
+  // The all-reduce in shared memory whose outcome it is; nullptr: none.
+  void shares(Shared operation) { shared_ = std::move(operation); }
+  const Shared& shared() const { return shared_; }
+
  private:
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
-  std::mutex mutex_;
+  Shared shared_;
+  mutable std::mutex mutex_;
   std::condition_variable finished_;
   bool done_ = false;
   std::optional<rt::sdk::Error> error_;

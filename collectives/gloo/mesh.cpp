@@ -22,6 +22,9 @@ using Milliseconds = std::chrono::milliseconds;
 constexpr uint64_t kGreetingSlot = uint64_t{0x51} << 56;
 constexpr uint64_t kFarewellSlot = uint64_t{0x52} << 56;
 constexpr uint64_t kHeardSlot = uint64_t{0x54} << 56;
+// What a rank says in its greeting: whether it shares the segment of rank 0.
+constexpr char kApart = 1, kShares = 2;
+
 Milliseconds left(Deadline deadline) {
   const auto rest = std::chrono::ceil<Milliseconds>(deadline - Clock::now());
   return std::max(rest, Milliseconds(1));  // 0 means "no timeout" in Gloo
@@ -95,6 +98,7 @@ std::vector<Invitation> fetch_all(const rt_host& host, const Membership& members
 struct Peers {
   std::vector<Socket> sockets;  // by rank
   std::vector<PeerMemory> memories;
+  shared_memory::Segment segment;  // of rank 0; empty if this rank cannot share it
 };
 
 Peers meet(const rt_host& host, const Membership& membership, const Device& device,
@@ -102,12 +106,20 @@ Peers meet(const rt_host& host, const Membership& membership, const Device& devi
   Door door(device, membership.rank, membership.size);
   Invitation own = door.invitation();
   own.memory = token.card();
+  shared_memory::Segment segment;
+  if (membership.rank == 0 && membership.shares_memory) {
+    segment =
+        shared_memory::Segment::make(shared_memory::AllReduces::segment_bytes(membership.size));
+    own.segment = segment.card();
+  }
   publish(host, membership, own);
   std::vector<Invitation> invitations = fetch_all(host, membership, deadline);
   invitations[static_cast<std::size_t>(membership.rank)] = own;
   Door::Guests guests = door.meet(invitations, deadline);
   if (guests.missing.empty()) {
-    Peers peers{std::move(guests.sockets), {}};
+    if (membership.rank != 0 && membership.shares_memory)
+      segment = shared_memory::Segment::open(invitations[0].segment);
+    Peers peers{std::move(guests.sockets), {}, std::move(segment)};
     for (const Invitation& peer : invitations) peers.memories.emplace_back(peer.memory);
     return peers;
   }
@@ -137,13 +149,13 @@ Mesh::Mesh(const rt_host& host, const Membership& membership, const Device& devi
   wires_ =
       std::make_shared<Wires>(device.loop, rank, std::move(peers.sockets), peers.memories, token_);
   transportContext_ = wires_;
-  if (size > 1) greet(membership, deadline);
+  if (size > 1) greet(membership, std::move(peers.segment), deadline);
 }
 
 // All ranks have joined once all have sent a greeting. A rank posts the receives of farewells
 // before it sends its greeting, so that farewells can be sent at any time afterwards.
-void Mesh::greet(const Membership& membership, Deadline deadline) {
-  char mine = 1;
+void Mesh::greet(const Membership& membership, shared_memory::Segment segment, Deadline deadline) {
+  char mine = segment ? kShares : kApart;
   std::vector<char> greeted(static_cast<std::size_t>(size));  // by rank
   const auto send = wires_->make_lasting_buffer(&mine, 1);
   const auto receive = wires_->make_lasting_buffer(greeted.data(), greeted.size());
@@ -171,6 +183,15 @@ void Mesh::greet(const Membership& membership, Deadline deadline) {
     if (late) throw timeout_error(membership, ranks, "connected but did not greet");
     throw lost_error(membership, ranks, e.what());
   }
+  segment.close_file();
+  greeted[static_cast<std::size_t>(rank)] = mine;
+  if (std::count(greeted.begin(), greeted.end(), kShares) == size)
+    all_reduces_ = std::make_unique<shared_memory::AllReduces>(std::move(segment), rank, size);
+}
+
+void Mesh::interrupt() {
+  wires_->interrupt();
+  if (all_reduces_) all_reduces_->interrupt();
 }
 
 char* Mesh::scratch(std::size_t bytes) {

@@ -25,7 +25,8 @@ Deadline deadline_in(int64_t timeout_ns);
 struct Membership {
   int rank = 0;
   int size = 1;
-  std::string prefix;  // prefix of the keys, unique to the communicator
+  std::string prefix;         // prefix of the keys, unique to the communicator
+  bool shares_memory = true;  // whether small all-reduces may use shared memory
 };
 
 // Gloo's context over Wires. It replaces rendezvous::Context of Gloo, which applies its timeout to
@@ -37,6 +38,11 @@ class Mesh : public ::gloo::Context {
   Mesh(const rt_host& host, const Membership& membership, const Device& device, Deadline deadline);
 
   Wires& wires() { return *wires_; }
+  // The all-reduces in shared memory, if all ranks are on one machine and could open it; else
+  // nullptr.
+  shared_memory::AllReduces* all_reduces() { return all_reduces_.get(); }
+  // Wires::interrupt(), and the same for all_reduces().
+  void interrupt();
   const Device& device() const { return place_; }
 
   // Memory for the running collective. It is kept for the next one, because fresh pages cost as
@@ -53,11 +59,12 @@ class Mesh : public ::gloo::Context {
   void leave(int32_t last_word);
 
  private:
-  void greet(const Membership& membership, Deadline deadline);
+  void greet(const Membership& membership, shared_memory::Segment segment, Deadline deadline);
 
   const Device place_;
   Token token_;  // outlives the wires, which revoke it
   std::shared_ptr<Wires> wires_;
+  std::unique_ptr<shared_memory::AllReduces> all_reduces_;
   std::unique_ptr<char[]> scratch_;
   std::size_t scratch_bytes_ = 0;
   std::vector<int32_t> last_words_;  // by rank; written by the I/O thread

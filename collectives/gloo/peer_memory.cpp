@@ -1,15 +1,13 @@
 #include "peer_memory.h"
 
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
-#include <fstream>
-#include <functional>
-#include <string>
+
+#include "collectives/shared_memory/machine.h"
 
 namespace collectives::gloo {
 
@@ -17,21 +15,6 @@ namespace {
 
 // The most bytes of one call; the kernel cuts calls of 2 GiB.
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;
-
-// The names of the machine's start and of this process's namespaces. Ranks in different network
-// namespaces count as ranks of different machines, because whoever divides a machine so wants the
-// network between them.
-uint64_t machine() {
-  std::string name;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> name;
-  if (name.empty()) return 0;
-  for (const char* path : {"/proc/self/ns/pid", "/proc/self/ns/net"}) {
-    struct stat space {};
-    if (::stat(path, &space) != 0) return 0;
-    name += '/' + std::to_string(space.st_ino);
-  }
-  return std::max<uint64_t>(std::hash<std::string>()(name), 1);
-}
 
 }  // namespace
 
@@ -42,11 +25,12 @@ Token::Token() : value_(0) {
 
 MemoryCard Token::card() const {
   const uint64_t token = value_;
-  return {token == 0 ? 0 : machine(), ::getpid(), reinterpret_cast<uint64_t>(&value_), token};
+  return {token == 0 ? 0 : shared_memory::machine(), ::getpid(),
+          reinterpret_cast<uint64_t>(&value_), token};
 }
 
 PeerMemory::PeerMemory(const MemoryCard& peer) {
-  if (peer.machine == 0 || peer.machine != machine()) return;
+  if (peer.machine == 0 || peer.machine != shared_memory::machine()) return;
   card_ = peer;
   uint64_t token = 0;
   if (!read(card_.address, reinterpret_cast<char*>(&token), sizeof(token))) card_ = {};

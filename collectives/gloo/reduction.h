@@ -10,10 +10,14 @@
 #include <memory>
 #include <vector>
 
-#include "combine.h"
+#include "collectives/shared_memory/combine.h"
 #include "mesh.h"
 
 namespace collectives::gloo {
+
+using shared_memory::bytes_of;
+using shared_memory::Combine;
+using shared_memory::combine_of;
 
 using Buffer = std::unique_ptr<::gloo::transport::UnboundBuffer>;
 

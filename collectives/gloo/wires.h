@@ -13,6 +13,7 @@
 #include <set>
 #include <vector>
 
+#include "collectives/shared_memory/all_reduce.h"
 #include "door.h"
 #include "loop.h"
 #include "peer_memory.h"
@@ -20,10 +21,7 @@
 
 namespace collectives::gloo {
 
-// The exception that waits throw after interrupt().
-struct Interrupted : std::exception {
-  const char* what() const noexcept override { return "the wait was interrupted"; }
-};
+using shared_memory::Interrupted;  // what waits throw after interrupt()
 
 // Thread-safe. A buffer made here waits until its transfer is done, its connection is lost, or
 // interrupt() is called. When it is destroyed, its memory is not touched any more, whatever the

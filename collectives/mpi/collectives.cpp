@@ -358,6 +358,26 @@ void check_buffers(const Team& team, const rt_collective& call) {
 
 }  // namespace
 
+namespace {
+
+// Collective. Returns nullptr on all ranks if any of them cannot open the segment that rank 0 has
+// made.
+std::shared_ptr<shared_memory::AllReduces> share_memory(const Team& team) {
+  shared_memory::Segment segment;
+  if (team.rank == 0)
+    segment = shared_memory::Segment::make(shared_memory::AllReduces::segment_bytes(team.size));
+  shared_memory::SegmentCard card = segment.card();
+  check(MPI_Bcast(&card, sizeof(card), MPI_BYTE, 0, team.comm), "MPI_Bcast");
+  if (team.rank != 0) segment = shared_memory::Segment::open(card);
+  int all_share = segment ? 1 : 0;
+  check(MPI_Allreduce(MPI_IN_PLACE, &all_share, 1, MPI_INT, MPI_MIN, team.comm), "MPI_Allreduce");
+  if (all_share == 0) return nullptr;
+  segment.close_file();
+  return std::make_shared<shared_memory::AllReduces>(std::move(segment), team.rank, team.size);
+}
+
+}  // namespace
+
 Team team_of(MPI_Comm comm, const Limits& limits) {
   Team team{.comm = comm, .limits = limits};
   check(MPI_Comm_rank(comm, &team.rank), "MPI_Comm_rank");
@@ -375,6 +395,9 @@ Team team_of(MPI_Comm comm, const Limits& limits) {
   team.ring = !limits.device_memory &&
               (limits.ring == Limits::Ring::kAlways ||
                (limits.ring == Limits::Ring::kBetweenHosts && ranks_of_host < team.size));
+  // For the same reason no rank uses shared memory if MPI accesses device memory.
+  if (limits.shared_memory && !limits.device_memory && team.size > 1 && ranks_of_host == team.size)
+    team.all_reduces = share_memory(team);
   return team;
 }
 

@@ -5,7 +5,9 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <memory>
 
+#include "collectives/shared_memory/all_reduce.h"
 #include "rt/communicator.h"
 
 namespace collectives::mpi {
@@ -18,6 +20,7 @@ struct Limits {
   enum class Ring { kNever, kBetweenHosts, kAlways };
   Ring ring = Ring::kBetweenHosts;  // when large all-reduces use the ring
   bool device_memory = false;       // whether the library accesses device memory
+  bool shared_memory = true;        // whether small all-reduces may use shared memory
 };
 
 // The ranks of a communicator, and this process's rank among them.
@@ -27,6 +30,8 @@ struct Team {
   int size = 1;
   Limits limits = {};
   bool ring = false;  // whether large all-reduces use the ring
+  // Carries out small all-reduces, if all ranks are on one machine; else nullptr.
+  std::shared_ptr<shared_memory::AllReduces> all_reduces = nullptr;
 };
 
 // Collective over the ranks of `comm`. Does not take ownership of `comm`.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "rt/sdk/error.h"
 #include "rt/sdk/operation.h"
 #include "status.h"
 
@@ -13,6 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using rt::sdk::Error;
+using rt::sdk::format;
 
 constexpr int kTag = 1;
 constexpr auto kGrace = 250ms;  // for calls that run when a communicator is destroyed
@@ -60,7 +62,12 @@ std::shared_ptr<Owner> Owner::start(const Team& team) {
 std::shared_ptr<Call> Owner::submit(const rt_collective& collective) {
   auto call = std::make_shared<Call>();
   call->collective = collective;
-  return submit(std::move(call));
+  if (team_.all_reduces == nullptr || !team_.all_reduces->takes(collective))
+    return submit(std::move(call));
+  if (const auto error = failure()) throw Error(*error);
+  call->shared = team_.all_reduces->start(collective);
+  last_shared_ = call;
+  return team_.all_reduces->is_sent(*call->shared) ? call : submit(call);
 }
 
 std::shared_ptr<Call> Owner::submit(std::function<void()> task, bool meets) {
@@ -78,8 +85,30 @@ std::shared_ptr<Call> Owner::submit(std::shared_ptr<Call> call) {
   return call;
 }
 
+// Does what can be done for an all-reduce in shared memory, and waits for the rest until the
+// deadline. Returns whether it is over, in whatever way.
+bool Owner::advance_shared(Call& call, Clock::time_point deadline) {
+  std::optional<Error> error;
+  try {
+    if (!team_.all_reduces->wait(*call.shared, deadline)) return false;
+  } catch (const shared_memory::Interrupted&) {
+    error = failure();
+  } catch (const shared_memory::Disagreement& e) {
+    error = Error(RT_ERROR_COMMUNICATION, format("rank %d %s", e.peer, e.what()),
+                  RT_SCOPE_COMMUNICATOR);
+    fail(*error);
+  }
+  finish(call, error);
+  return true;
+}
+
 bool Owner::wait(const std::shared_ptr<Call>& call, Clock::time_point deadline) {
   std::unique_lock lock(mutex_);
+  if (call->shared && !call->done) {
+    lock.unlock();
+    if (!advance_shared(*call, deadline)) return false;
+    lock.lock();
+  }
   if (!call->done && deadline > Clock::now()) {
     ++waiters_;
     wake_.notify_one();
@@ -91,9 +120,12 @@ bool Owner::wait(const std::shared_ptr<Call>& call, Clock::time_point deadline) 
 }
 
 void Owner::fail(const Error& error) {
-  const std::lock_guard lock(mutex_);
-  if (!failure_) failure_ = error;
-  wake_.notify_one();
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = error;
+    wake_.notify_one();
+  }
+  if (team_.all_reduces) team_.all_reduces->interrupt();
 }
 
 void Owner::abort() {
@@ -106,6 +138,7 @@ std::optional<Error> Owner::failure() {
 }
 
 bool Owner::close() {
+  if (last_shared_ && !failure()) advance_shared(*last_shared_, Clock::now() + kGrace);
   std::unique_lock lock(mutex_);
   closing_ = true;
   wake_.notify_one();
@@ -162,8 +195,10 @@ void Owner::sleep(std::unique_lock<std::mutex>& lock, Clock::duration idle) {
   wake_.wait_for(lock, std::clamp(idle / kNapFraction, kShortestNap, longest));
 }
 
+// Does nothing if the call is finished: the owner and a thread that waits may both finish one.
 void Owner::finish(Call& call, std::optional<Error> error) {
   const std::lock_guard lock(mutex_);
+  if (call.done) return;
   call.error = std::move(error);
   call.done = true;
   finished_.notify_all();
@@ -245,6 +280,11 @@ bool Owner::arrived(const Call& call) {
 bool Owner::step_collectives() {
   if (collectives_.empty()) return false;
   const std::shared_ptr<Call> call = collectives_.front();
+  if (call->shared) {
+    if (!advance_shared(*call, Clock::time_point::min())) return false;
+    collectives_.pop_front();
+    return true;
+  }
   std::optional<Error> error;
   try {
     if (!arrived(*call)) return false;

@@ -27,14 +27,18 @@ struct Call {
   rt_collective collective{};
   std::function<void()> task;  // if set, it runs instead of `collective`
   bool meets = true;           // whether it starts only once all ranks have submitted it
+  // The all-reduce in shared memory that it is; nullptr: none.
+  std::shared_ptr<shared_memory::AllReduces::Operation> shared;
   bool done = false;
   std::optional<rt::sdk::Error> error;
 };
 
 // Collectives and tasks run one after the other, as blocking calls. Sends and receives are posted
-// at once and never wait for them. MPI keeps a core busy while it waits, so the thread makes a
-// blocking call only when all ranks have called it; until then it sleeps and checks from time to
-// time. All functions may be called from any thread and do not wait, unless said otherwise.
+// at once and never wait for them. An all-reduce in shared memory is carried out by the thread that
+// waits for it, unless its data did not fit into the slots. MPI keeps a core busy while it waits,
+// so the thread makes a blocking call only when all ranks have called it; until then it sleeps and
+// checks from time to time. All functions may be called from any thread and do not wait, unless
+// said otherwise.
 class Owner {
  public:
   // Starts the thread. The thread frees `team.comm` when it ends, unless that is MPI_COMM_WORLD or
@@ -74,6 +78,7 @@ class Owner {
 
   explicit Owner(const Team& team) : team_(team) {}
   std::shared_ptr<Call> submit(std::shared_ptr<Call> call);
+  bool advance_shared(Call& call, Clock::time_point deadline);
   void run();
   bool step();
   void accept(const std::shared_ptr<Call>& call);
@@ -97,6 +102,7 @@ class Owner {
   std::condition_variable finished_;  // a call or the thread has finished
   std::vector<std::shared_ptr<Call>> fresh_;
   std::optional<rt::sdk::Error> failure_;
+  std::shared_ptr<Call> last_shared_;  // the last all-reduce in shared memory
   int waiters_ = 0;
   bool closing_ = false;
   bool ended_ = false;

@@ -144,12 +144,15 @@ TEST(Includes, BackendsAndCollectivesKnowTheContractOnly) {
       for (const std::string& to : targets) {
         // The kernels of the reference are a library of pure functions. The backend gpu asks that
         // library whether an operation is valid, and simulated computes with it. cuda and rocm are
-        // built from the sources of gpu.
+        // built from the sources of gpu; gloo and mpi link shared_memory.
         const bool definition =
             (room == "backends/gpu" || room == "backends/simulated") && to == "backends/reference";
         const bool built_from_it =
             (room == "backends/cuda" || room == "backends/rocm") && to == "backends/gpu";
-        EXPECT_TRUE(to == "plugins/include" || to == "plugins/sdk" || definition || built_from_it)
+        const bool library = (room == "collectives/gloo" || room == "collectives/mpi") &&
+                             to == "collectives/shared_memory";
+        EXPECT_TRUE(to == "plugins/include" || to == "plugins/sdk" || definition || built_from_it ||
+                    library)
             << room << " includes " << to;
       }
     }

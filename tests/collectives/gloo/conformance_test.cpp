@@ -12,6 +12,13 @@ TEST_P(GlooConformance, EveryCase) {
   expect_success({.command = {CONFORMANCE_RANK, GLOO_PLUGIN}, .ranks = GetParam()});
 }
 
+// As on several machines, where ranks send small vectors as messages.
+TEST(GlooMessages, EveryCase) {
+  for (const int ranks : {2, 3})
+    expect_success(
+        {.command = {CONFORMANCE_RANK, GLOO_PLUGIN, "shared_memory=off"}, .ranks = ranks});
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, GlooConformance, ::testing::Values(1, 2, 3, 4, 5));
 
 }  // namespace

@@ -23,6 +23,12 @@ INSTANTIATE_TEST_SUITE_P(Ranks, MpiConformance,
 
 class MpiOptions : public ::testing::TestWithParam<MpiLibrary> {};
 
+// As on several machines, where MPI carries out small all-reduces, too.
+TEST_P(MpiOptions, WithoutSharedMemory) {
+  expect_success(
+      mpi_job(GetParam(), 2, {CONFORMANCE_RANK, GetParam().plugin, "shared_memory=off"}));
+}
+
 // Buffers with more elements than one call of MPI may have are sent in several calls.
 TEST_P(MpiOptions, InParts) {
   expect_success(mpi_job(GetParam(), 3, {FAULTS_RANK, GetParam().plugin, "in_parts"}));

@@ -155,8 +155,10 @@ int run(const char* plugin, const std::string& scene) {
   const RankPlace place = collectives::testing::rank_place();
   try {
     if (scene == "again") return again(place, plugin), 0;
-    if (scene == "in_parts") return conform(place, plugin, {{"largest_count", "1000"}}), 0;
-    if (scene == "ring") return conform(place, plugin, {{"ring", "on"}}), 0;
+    if (scene == "in_parts")
+      return conform(place, plugin, {{"largest_count", "1000"}, {"shared_memory", "off"}}), 0;
+    if (scene == "ring")
+      return conform(place, plugin, {{"ring", "on"}, {"shared_memory", "off"}}), 0;
     if (scene == "missing") return missing(place, plugin), 0;
     RankPlace asked = place;
     if (scene == "wrong_size") asked.size += 1;

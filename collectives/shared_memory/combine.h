@@ -1,12 +1,12 @@
 // The arithmetic of the reductions: combines elements of all ranks in the order of ranks.
-#ifndef COLLECTIVES_GLOO_COMBINE_H_
-#define COLLECTIVES_GLOO_COMBINE_H_
+#ifndef COLLECTIVES_SHARED_MEMORY_COMBINE_H_
+#define COLLECTIVES_SHARED_MEMORY_COMBINE_H_
 
 #include <cstddef>
 
 #include "rt/communicator.h"
 
-namespace collectives::gloo {
+namespace collectives::shared_memory {
 
 // Bytes of one element. Throws rt::sdk::Error for a type that the contract does not define.
 std::size_t bytes_of(rt_dtype dtype);
@@ -20,6 +20,6 @@ using Combine = void (*)(void* out, const void* const* sources, std::size_t rank
 // that the contract does not define.
 Combine combine_of(rt_dtype dtype, int32_t reduction);
 
-}  // namespace collectives::gloo
+}  // namespace collectives::shared_memory
 
-#endif  // COLLECTIVES_GLOO_COMBINE_H_
+#endif  // COLLECTIVES_SHARED_MEMORY_COMBINE_H_

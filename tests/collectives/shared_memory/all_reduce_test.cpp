@@ -1,0 +1,324 @@
+#include "collectives/shared_memory/all_reduce.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <future>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace collectives::shared_memory {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+using Operations = std::vector<std::shared_ptr<AllReduces::Operation>>;
+
+Deadline in(milliseconds time) { return steady_clock::now() + time; }
+constexpr milliseconds kLong{60'000};
+
+// Ranks as threads of this process; each has mapped the segment for itself.
+std::vector<std::unique_ptr<AllReduces>> ranks_of(int size) {
+  std::vector<Segment> segments(static_cast<std::size_t>(size));
+  segments[0] = Segment::make(AllReduces::segment_bytes(size));
+  for (std::size_t rank = 1; rank < segments.size(); ++rank)
+    segments[rank] = Segment::open(segments[0].card());
+  std::vector<std::unique_ptr<AllReduces>> ranks;
+  for (int rank = 0; rank < size; ++rank) {
+    auto& segment = segments[static_cast<std::size_t>(rank)];
+    if (!segment) throw std::runtime_error("the segment cannot be opened");
+    ranks.push_back(std::make_unique<AllReduces>(std::move(segment), rank, size));
+  }
+  return ranks;
+}
+
+template <typename T>
+rt_collective call_of(const std::vector<T>& send, std::vector<T>& receive, rt_dtype dtype,
+                      int32_t reduction = RT_SUM) {
+  rt_collective call{};
+  call.kind = RT_ALL_REDUCE;
+  call.dtype = dtype;
+  call.reduction = reduction;
+  call.send = send.data();
+  call.receive = receive.data();
+  call.count = send.size();
+  return call;
+}
+
+rt_collective sum(std::vector<float>& data) { return call_of(data, data, RT_FLOAT32); }
+
+// A call of all ranks in one random type, with whole numbers that every type can add.
+struct Case {
+  Case(std::mt19937& random, int size, uint64_t most) {
+    count = random() % 3 == 0 ? most - random() % 3 : random() % (most + 1);
+    reduction = static_cast<int32_t>(RT_SUM + random() % 4);
+    is_float = random() % 2 == 0;
+    in_place = random() % 2 == 0;
+    seed = static_cast<int>(random() % 50);
+    ranks = size;
+  }
+  int at(int rank, uint64_t i) const {
+    return static_cast<int>((i * 7 + static_cast<uint64_t>(seed)) % 50) + 3 * ranks * (rank % 2);
+  }
+  int expected(uint64_t i) const {
+    int sum = 0, least = at(0, i), most = at(0, i);
+    for (int rank = 0; rank < ranks; ++rank) {
+      sum += at(rank, i);
+      least = std::min(least, at(rank, i));
+      most = std::max(most, at(rank, i));
+    }
+    return reduction == RT_SUM   ? sum
+           : reduction == RT_MIN ? least
+           : reduction == RT_MAX ? most
+                                 : -sum;
+  }
+  uint64_t count;
+  int32_t reduction;
+  bool is_float, in_place;
+  int seed, ranks;
+};
+
+// One rank's call of a case, with its own buffers.
+class Call {
+ public:
+  Call(const Case& c, int rank) : case_(c) {
+    for (uint64_t i = 0; i < c.count; ++i) {
+      floats_.push_back(static_cast<float>(c.at(rank, i)));
+      integers_.push_back(c.at(rank, i));
+    }
+    float_results_.resize(floats_.size());
+    integer_results_.resize(integers_.size());
+  }
+  rt_collective collective() {
+    if (case_.is_float) {
+      return call_of(floats_, case_.in_place ? floats_ : float_results_, RT_FLOAT32,
+                     case_.reduction);
+    }
+    return call_of(integers_, case_.in_place ? integers_ : integer_results_, RT_INT64,
+                   case_.reduction);
+  }
+  // The number of wrong elements.
+  uint64_t wrong() const {
+    uint64_t wrong = 0;
+    for (uint64_t i = 0; i < case_.count; ++i) {
+      const int expected = case_.expected(i);
+      if (case_.is_float) {
+        const float value = (case_.in_place ? floats_ : float_results_)[i];
+        const float wanted = case_.reduction == RT_AVERAGE
+                                 ? static_cast<float>(-expected) / static_cast<float>(case_.ranks)
+                                 : static_cast<float>(expected);
+        wrong += value != wanted;
+      } else {
+        const int64_t value = (case_.in_place ? integers_ : integer_results_)[i];
+        wrong += value != (case_.reduction == RT_AVERAGE ? -expected / case_.ranks : expected);
+      }
+    }
+    return wrong;
+  }
+
+ private:
+  const Case case_;
+  std::vector<float> floats_, float_results_;
+  std::vector<int64_t> integers_, integer_results_;
+};
+
+void finish(AllReduces& all, const std::shared_ptr<AllReduces::Operation>& operation,
+            std::mt19937& random) {
+  switch (random() % 4) {
+    case 0:
+      while (!all.poll(*operation)) std::this_thread::yield();
+      return;
+    case 1:
+      all.drive(*operation);
+      return;
+    case 2:
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
+      [[fallthrough]];
+    default:
+      EXPECT_TRUE(all.wait(*operation, in(kLong)));
+  }
+}
+
+// Each rank starts some calls ahead and finishes them in its own way, also out of order.
+void run_rank(AllReduces& all, int rank, const std::vector<Case>& cases, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<Call> calls;
+  calls.reserve(cases.size());
+  Operations operations;
+  std::size_t finished = 0;
+  while (finished < cases.size()) {
+    if (calls.size() < cases.size() && (calls.size() == finished || random() % 3 != 0)) {
+      calls.emplace_back(cases[calls.size()], rank);
+      ASSERT_TRUE(all.takes(calls.back().collective()));
+      operations.push_back(all.start(calls.back().collective()));
+      continue;
+    }
+    finish(all, operations[random() % 2 == 0 ? finished : operations.size() - 1], random);
+    finish(all, operations[finished], random);
+    EXPECT_EQ(calls[finished].wrong(), 0U) << "rank " << rank << ", call " << finished;
+    ++finished;
+  }
+}
+
+class AllReducesOf : public ::testing::TestWithParam<int> {};
+
+TEST_P(AllReducesOf, RandomCallsGiveTheExpectedNumbers) {
+  const int size = GetParam();
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    auto ranks = ranks_of(size);
+    std::mt19937 random(seed);
+    // Vectors of up to 4 chunks; of 8 bytes for each element.
+    const uint64_t most = std::min<uint64_t>(512 << 10, (1 << 20) / (size - 1)) / 8;
+    std::vector<Case> cases;
+    for (int i = 0; i < 25; ++i) cases.emplace_back(random, size, i % 3 == 0 ? most : 1000);
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < size; ++rank) {
+      threads.emplace_back([&, rank] {
+        run_rank(*ranks[static_cast<std::size_t>(rank)], rank, cases,
+                 seed * 100 + static_cast<unsigned>(rank));
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, AllReducesOf, ::testing::Values(2, 3, 5));
+
+TEST(AllReducesTest, TakeWhatFitsIntoTheSlots) {
+  const auto two = ranks_of(2), five = ranks_of(5);
+  std::vector<float> data(131'073);
+  rt_collective call = sum(data);
+  EXPECT_FALSE(two[0]->takes(call));
+  call.count = 131'072;
+  EXPECT_TRUE(two[0]->takes(call));
+  EXPECT_FALSE(five[0]->takes(call));
+  call.count = 65'536;
+  EXPECT_TRUE(five[0]->takes(call));
+  call.kind = RT_REDUCE_SCATTER;
+  EXPECT_FALSE(five[0]->takes(call));
+  EXPECT_FALSE(ranks_of(1)[0]->takes(sum(data)));
+}
+
+// The other ranks do not need a rank whose data are there.
+TEST(AllReducesTest, ARankThatHasSentItsPartNeedNotWait) {
+  const auto ranks = ranks_of(2);
+  std::vector<float> a(1000, 1), b(1000, 2);
+  const auto first = ranks[0]->start(sum(a));
+  EXPECT_TRUE(ranks[0]->is_sent(*first));
+  EXPECT_FALSE(ranks[0]->poll(*first));
+  const auto second = ranks[1]->start(sum(b));
+  EXPECT_TRUE(ranks[1]->wait(*second, in(kLong)));
+  EXPECT_EQ(b, std::vector<float>(1000, 3));
+  EXPECT_TRUE(ranks[0]->poll(*first));
+  EXPECT_EQ(a, b);
+}
+
+// Four chunks fit into the slots of a rank; the rest is copied once the others have read them.
+TEST(AllReducesTest, ACallWithoutFreeSlotsIsSentLater) {
+  const auto ranks = ranks_of(2);
+  std::vector<std::vector<float>> a(5, std::vector<float>(10, 1)), b(5, std::vector<float>(10, 2));
+  Operations first, second;
+  for (auto& data : a) first.push_back(ranks[0]->start(sum(data)));
+  for (auto& data : b) second.push_back(ranks[1]->start(sum(data)));
+  EXPECT_TRUE(ranks[0]->is_sent(*first[3]));
+  EXPECT_FALSE(ranks[0]->is_sent(*first[4]));
+  EXPECT_FALSE(ranks[0]->poll(*first[4]));
+  EXPECT_TRUE(ranks[0]->poll(*first[3]));
+  std::thread background([&] { ranks[0]->drive(*first[4]); });
+  EXPECT_TRUE(ranks[1]->wait(*second[4], in(kLong)));
+  background.join();
+  EXPECT_THAT(a, ::testing::Each(std::vector<float>(10, 3)));
+  EXPECT_EQ(a, b);
+}
+
+TEST(AllReducesTest, AWaitEndsAtItsDeadlineAndTheCallGoesOn) {
+  const auto ranks = ranks_of(2);
+  std::vector<float> a(10, 1), b(10, 2);
+  const auto first = ranks[0]->start(sum(a));
+  EXPECT_FALSE(ranks[0]->wait(*first, in(milliseconds(20))));
+  const auto second = ranks[1]->start(sum(b));
+  EXPECT_TRUE(ranks[0]->wait(*first, in(kLong)));
+  EXPECT_TRUE(ranks[1]->wait(*second, in(kLong)));
+  EXPECT_EQ(a, std::vector<float>(10, 3));
+}
+
+TEST(AllReducesTest, ASleepingRankIsWokenByTheLastOne) {
+  const auto ranks = ranks_of(3);
+  std::vector<std::vector<float>> data(3, std::vector<float>(100, 1));
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    threads.emplace_back([&, rank] {
+      std::this_thread::sleep_for(milliseconds(30 * rank));
+      EXPECT_TRUE(ranks[rank]->wait(*ranks[rank]->start(sum(data[rank])), in(kLong)));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(data, ::testing::Each(std::vector<float>(100, 3)));
+}
+
+TEST(AllReducesTest, RanksThatDisagreeAreTold) {
+  const auto ranks = ranks_of(2);
+  std::vector<float> a(10, 1), b(11, 2);
+  const auto first = ranks[0]->start(sum(a));
+  const auto second = ranks[1]->start(sum(b));
+  try {
+    ranks[0]->poll(*first);
+    FAIL() << "no error";
+  } catch (const Disagreement& e) {
+    EXPECT_EQ(e.peer, 1);
+    EXPECT_THAT(e.what(), ::testing::AllOf(::testing::HasSubstr("11 elements"),
+                                           ::testing::HasSubstr("10 elements")));
+  }
+  EXPECT_THROW(ranks[1]->poll(*second), Disagreement);
+  EXPECT_EQ(a, std::vector<float>(10, 1));
+}
+
+TEST(AllReducesTest, ARankThatHasLeftIsMissedOnlyWhereItHasNotCome) {
+  const auto ranks = ranks_of(2);
+  std::vector<float> a(10, 1), b(10, 2), c(10, 1);
+  const auto first = ranks[0]->start(sum(a));
+  const auto theirs = ranks[1]->start(sum(b));
+  ranks[0]->leave(1);
+  EXPECT_TRUE(ranks[0]->poll(*first));
+  EXPECT_EQ(a, std::vector<float>(10, 3));
+  const auto second = ranks[0]->start(sum(c));
+  EXPECT_THROW(ranks[0]->wait(*second, in(kLong)), Missing);
+}
+
+TEST(AllReducesTest, LeavingWakesARankThatSleeps) {
+  const auto ranks = ranks_of(2);
+  std::vector<float> a(10, 1);
+  const auto operation = ranks[0]->start(sum(a));
+  std::thread later([&] {
+    std::this_thread::sleep_for(milliseconds(30));
+    ranks[0]->leave(1);
+  });
+  EXPECT_THROW(ranks[0]->wait(*operation, in(kLong)), Missing);
+  later.join();
+}
+
+TEST(AllReducesTest, AnInterruptWakesAllAndEndsEverything) {
+  const auto ranks = ranks_of(2);
+  std::vector<float> a(10, 1);
+  const auto operation = ranks[0]->start(sum(a));
+  auto waits = std::async(std::launch::async, [&] { ranks[0]->wait(*operation, in(kLong)); });
+  auto drives = std::async(std::launch::async, [&] { ranks[0]->drive(*operation); });
+  std::this_thread::sleep_for(milliseconds(30));
+  ranks[0]->interrupt();
+  EXPECT_THROW(waits.get(), Interrupted);
+  EXPECT_THROW(drives.get(), Interrupted);
+  EXPECT_THROW(ranks[0]->start(sum(a)), Interrupted);
+  EXPECT_THROW(ranks[0]->poll(*operation), Interrupted);
+}
+
+TEST(AllReducesTest, NothingToAddIsOverAtOnce) {
+  const auto ranks = ranks_of(2);
+  std::vector<float> none;
+  EXPECT_TRUE(ranks[0]->poll(*ranks[0]->start(sum(none))));
+}
+
+}  // namespace
+}  // namespace collectives::shared_memory
