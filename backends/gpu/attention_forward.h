@@ -56,19 +56,20 @@ struct AttentionForward {
 
   // Replaces scores by exp(score - largest score) and fades what was summed with a smaller largest
   // score. If all scores so far are -infinity, their weights are 0 and not exp(-inf + inf) = NaN,
-  // because a finite score may follow.
+  // because a finite score may follow. The difference comes first: the product of a large score
+  // with the factor, not rounded, less a rounded one would be a large number where it should be 0.
   GPU_DEVICE void to_weights(typename Tiles::Scores& s, Rows& rows) const {
     const C factor = o.scale * C(kLog2E);
     GPU_UNROLL for (int r = 0; r < Tiles::kRows; ++r) {
       C largest = rows.largest[r];
       GPU_UNROLL for (int k = 0; k < Tiles::kScores; ++k) largest = larger(largest, s[r][k]);
       largest = reduce_lanes<Larger, Tiles::kLanes>(largest);
-      const C base = largest == C(-INFINITY) ? C(0) : largest * factor;
+      const C base = largest == C(-INFINITY) ? C(0) : largest;
       const C fade =
           largest == rows.largest[r] ? C(1) : exp2_of((rows.largest[r] - largest) * factor);
       C added = 0;
       GPU_UNROLL for (int k = 0; k < Tiles::kScores; ++k) {
-        s[r][k] = exp2_of(s[r][k] * factor - base);
+        s[r][k] = exp2_of((s[r][k] - base) * factor);
         added += s[r][k];
       }
       rows.sum[r] = rows.sum[r] * fade + added;

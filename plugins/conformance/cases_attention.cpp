@@ -44,6 +44,19 @@ void add_scores_of_minus_infinity(Cases& cases, rt_dtype dtype) {
   }
 }
 
+// Adds cases whose largest score has a weight of 1 and whose other scores have a weight of 0,
+// because they differ by far more than the logarithm of the largest number. A kernel that rounds a
+// product of a score in one place and not in the other may find infinity in place of the 1.
+void add_large_scores(Cases& cases, rt_dtype dtype) {
+  const double most = dtype == RT_FLOAT16 ? 6e4 : 1e7;
+  for (const Dims& y : {Dims{2, 5, 6}, Dims{1, 70, 20}}) {
+    for (const bool causal : {false, true}) {
+      cases.push_back(
+          attention(dtype, y, 1, causal, Values{-most, most, 21}).rename("large scores"));
+    }
+  }
+}
+
 }  // namespace
 
 // Lengths near multiples of 16, 32 and 64 rows; heads of one feature, of odd widths, of multiples
@@ -63,6 +76,7 @@ void add_attention(Cases& cases, rt_dtype dtype) {
     }
   }
   add_scores_of_minus_infinity(cases, dtype);
+  add_large_scores(cases, dtype);
 }
 
 }  // namespace plugins::conformance
