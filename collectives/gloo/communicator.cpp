@@ -45,7 +45,6 @@ Communicator::Communicator(const rt_host& host, const Membership& membership,
 }
 
 Communicator::~Communicator() {
-  for (const auto& completion : started_) settle(*completion);
   if (unfinished_ > 0) abort();
   mesh_->interrupt();
   if (watcher_.joinable()) watcher_.join();
@@ -80,13 +79,12 @@ void Communicator::end_group() {
 // Sets the failure also after another one: the other ranks may have been faster to abort.
 void Communicator::abort() {
   std::string text = "the communicator was aborted";
-  std::unique_lock lock(failure_mutex_);
+  const std::lock_guard lock(failure_mutex_);
   if (failure_) text += std::string(", after: ") + failure_->what();
   if (!failure_) last_word_ = kGaveUp;
   if (!failure_ || failure_->code() != RT_ERROR_ABORTED) {
     failure_ = Error(RT_ERROR_ABORTED, text, RT_SCOPE_COMMUNICATOR);
   }
-  lock.unlock();
   mesh_->interrupt();
 }
 
@@ -95,41 +93,43 @@ std::optional<Error> Communicator::failure() {
   return failure_;
 }
 
+// Interrupts with the lock held: whoever sees the failure may free memory that calls under way use.
 void Communicator::fail(Error error, int32_t last_word) {
-  {
-    const std::lock_guard lock(failure_mutex_);
-    if (failure_) return;
-    failure_ = std::move(error);
-    last_word_ = last_word;
-  }
+  const std::lock_guard lock(failure_mutex_);
+  if (failure_) return;
+  failure_ = std::move(error);
+  last_word_ = last_word;
   mesh_->interrupt();
 }
 
 // Fails with the exception that is being handled. Interrupted means that the communicator has
 // failed already.
 void Communicator::fail_because() {
-  const std::string who = format("rank %s of communicator '%s': ", name(mesh_->rank).c_str(),
-                                 membership_.prefix.c_str());
   try {
     throw;
   } catch (const Interrupted&) {
   } catch (const Disagreement& e) {
-    fail_disagreeing(who, e.peer, e.what());
+    fail_disagreeing(e.peer, e.what());
   } catch (const shared_memory::Disagreement& e) {
-    fail_disagreeing(who, e.peer, e.what());
+    fail_disagreeing(e.peer, e.what());
   } catch (const shared_memory::Missing& e) {
     fail_lost(e.what());
   } catch (const ::gloo::IoException& e) {
     fail_lost(e.what());
   } catch (const std::exception& e) {
-    fail(Error(RT_ERROR_INTERNAL, who + e.what(), RT_SCOPE_COMMUNICATOR), kGaveUp);
+    fail(Error(RT_ERROR_INTERNAL, who() + e.what(), RT_SCOPE_COMMUNICATOR), kGaveUp);
   }
 }
 
-void Communicator::fail_disagreeing(const std::string& who, int peer, const char* what) {
-  fail(
-      Error(RT_ERROR_COMMUNICATION, who + "rank " + name(peer) + " " + what, RT_SCOPE_COMMUNICATOR),
-      kGaveUp);
+std::string Communicator::who() const {
+  return format("rank %s of communicator '%s': ", name(mesh_->rank).c_str(),
+                membership_.prefix.c_str());
+}
+
+void Communicator::fail_disagreeing(int peer, const std::string& what) {
+  fail(Error(RT_ERROR_COMMUNICATION, who() + "rank " + name(peer) + " " + what,
+             RT_SCOPE_COMMUNICATOR),
+       kGaveUp);
 }
 
 void Communicator::fail_lost(const std::string& why) {
@@ -157,8 +157,7 @@ Error Communicator::describe_loss(const std::string& why, int32_t& last_word) {
     append(word == kLeaves ? left : lost, name(rank));
     last_word = word == kLeaves ? kMissed - rank : kLost + rank;
   }
-  std::string text = format("rank %s of communicator '%s': ", name(mesh_->rank).c_str(),
-                            membership_.prefix.c_str());
+  std::string text = who();
   if (!lost.empty()) {
     text += "lost rank " + lost + "; see its output for how it ended";
     if (!why.empty()) text += " (" + why + ")";
@@ -199,8 +198,9 @@ std::shared_ptr<Completion> Communicator::enqueue(const rt_collective& call) {
   check(call);
   if (const auto error = failure()) throw *error;
   if (is_transfer(call.kind)) return transfer(call);
-  roll_call_.came();
-  if (mesh_->all_reduces() != nullptr && mesh_->all_reduces()->takes(call)) return all_reduce(call);
+  const bool shared = mesh_->all_reduces() != nullptr && mesh_->all_reduces()->takes(call);
+  roll_call_.came(shared);
+  if (shared) return all_reduce(call);
   auto completion = std::make_shared<Completion>();
   ++unfinished_;
   lane(-1, 0).enqueue(
@@ -208,25 +208,29 @@ std::shared_ptr<Completion> Communicator::enqueue(const rt_collective& call) {
   return completion;
 }
 
-// A thread of the caller carries out a small all-reduce while it waits. A lane carries out a large
-// one, because the other ranks wait for this rank's part of it.
 std::shared_ptr<Completion> Communicator::all_reduce(const rt_collective& call) {
-  while (!started_.empty() && settle(*started_.front())) started_.pop_front();
   auto completion = std::make_shared<Completion>();
   shared_memory::AllReduces& shared = *mesh_->all_reduces();
   try {
     completion->shares(shared.start(call));
-  } catch (const Interrupted&) {  // the communicator has failed just now
+    ++unfinished_;
+    if (!shared.is_sent(*completion->shared())) drive(completion);
+  } catch (const std::exception&) {
+    fail_because();
     throw *failure();
   }
-  ++unfinished_;
-  started_.push_back(completion);
-  if (!shared.is_sent(*completion->shared())) {
-    lane(-1, 0).enqueue([this, completion, &shared] {
-      run(*completion, [&] { shared.drive(*completion->shared()); });
-    });
-  }
   return completion;
+}
+
+// Lets the lane carry out an all-reduce in shared memory.
+void Communicator::drive(const std::shared_ptr<Completion>& completion) {
+  lane(-1, 0).enqueue([this, completion] {
+    run(*completion, [&] { mesh_->all_reduces()->drive(*completion->shared()); });
+  });
+}
+
+void Communicator::release(const std::shared_ptr<Completion>& completion) {
+  if (completion->shared() != nullptr && !completion->is_done()) drive(completion);
 }
 
 // Waits for the completion; carries out an all-reduce in shared memory.
@@ -245,30 +249,24 @@ bool Communicator::wait_until(Completion& completion, Deadline deadline) {
   return completion.wait(deadline);
 }
 
-// For an all-reduce in shared memory that nobody may wait for: returns whether it is over, in
-// whatever way.
-bool Communicator::settle(Completion& completion) {
-  try {
-    return poll(completion);
-  } catch (const std::exception&) {
-    return true;
-  }
-}
-
 void Communicator::wait(Completion& completion, std::chrono::nanoseconds timeout) {
   const Deadline deadline = deadline_in(timeout.count()), asks = completion.begun() + kPatience;
   do {
     if (wait_until(completion, std::min(deadline, std::max(asks, roll_call_.next())))) return;
     if (Clock::now() >= asks) roll_call_.go_on();
+    if (const auto peer = roll_call_.disagrees()) {
+      fail_disagreeing(*peer,
+                       "has called as many collectives as this rank, but not the same ones; the "
+                       "ranks disagree on the order, the type or the count of their calls");
+      throw *failure();
+    }
   } while (Clock::now() < deadline);
   std::string late = Clock::now() >= asks ? roll_call_.late(names_) : "";
   const auto silent = late.empty() ? std::nullopt : roll_call_.silent();
   if (late.empty()) late = "not all ranks have come, or the connection is slow";
   const std::chrono::duration<double> age = Clock::now() - completion.begun();
-  Error error(
-      RT_ERROR_TIMEOUT,
-      format("rank %s of communicator '%s': not complete after %.3g s: %s",
-             name(mesh_->rank).c_str(), membership_.prefix.c_str(), age.count(), late.c_str()));
+  Error error(RT_ERROR_TIMEOUT,
+              who() + format("not complete after %.3g s: %s", age.count(), late.c_str()));
   if (silent) error.native(RT_DOMAIN_SILENT_RANK, names_[static_cast<std::size_t>(*silent)]);
   throw error;
 }

@@ -3,7 +3,6 @@
 #define COLLECTIVES_GLOO_COMMUNICATOR_H_
 
 #include <atomic>
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -24,9 +23,10 @@ using rt::sdk::Error;
 
 // The caller serializes all calls except abort and failure, which any thread may call.
 //
-// Collectives run one after the other in one lane (lane.h). enqueue itself starts sends and
-// receives; a lane for each peer and direction waits for them. A watcher thread sleeps until a peer
-// says farewell or its connection breaks.
+// Collectives run one after the other in one lane (lane.h), except small all-reduces of ranks on
+// one machine, which the thread that waits for them carries out (collectives/shared_memory).
+// enqueue itself starts sends and receives; a lane for each peer and direction waits for them. A
+// watcher thread sleeps until a peer says farewell or its connection breaks.
 class Communicator {
  public:
   // `names[r]` is the number of rank r in messages: its rank in the communicator that was created
@@ -48,6 +48,8 @@ class Communicator {
   // Throws RT_ERROR_TIMEOUT, with the ranks that are late, when the time has passed, or the error
   // of the task.
   void wait(Completion& completion, std::chrono::nanoseconds timeout);
+  // The caller waits and polls no more: the lane takes over an all-reduce in shared memory.
+  void release(const std::shared_ptr<Completion>& completion);
   void begin_group() { ++open_groups_; }
   void end_group();
 
@@ -59,17 +61,18 @@ class Communicator {
   void check(const rt_collective& call);
   std::shared_ptr<Completion> transfer(const rt_collective& call);
   std::shared_ptr<Completion> all_reduce(const rt_collective& call);
-  bool settle(Completion& completion);
+  void drive(const std::shared_ptr<Completion>& completion);
   bool wait_until(Completion& completion, Deadline deadline);
   Lane& lane(int peer, int kind);
   void run(Completion& completion, const Lane::Task& body);
   void finish(Completion& completion, std::optional<Error> error);
   void fail(Error error, int32_t last_word);  // only the first failure is kept
   void fail_because();
-  void fail_disagreeing(const std::string& who, int peer, const char* what);
+  void fail_disagreeing(int peer, const std::string& what);
   void fail_lost(const std::string& why);
   Error describe_loss(const std::string& why, int32_t& last_word);
   void watch();
+  std::string who() const;  // the beginning of messages
   std::string name(int rank) const {
     return std::to_string(names_.at(static_cast<std::size_t>(rank)));
   }
@@ -82,8 +85,6 @@ class Communicator {
   int open_groups_ = 0;
   int splits_ = 0;
   std::atomic<int> unfinished_ = 0;
-
-  std::deque<std::shared_ptr<Completion>> started_;  // all-reduces in shared memory, the last ones
 
   std::mutex failure_mutex_;
   std::optional<Error> failure_;

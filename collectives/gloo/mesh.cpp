@@ -118,7 +118,8 @@ Peers meet(const rt_host& host, const Membership& membership, const Device& devi
   Door::Guests guests = door.meet(invitations, deadline);
   if (guests.missing.empty()) {
     if (membership.rank != 0 && membership.shares_memory)
-      segment = shared_memory::Segment::open(invitations[0].segment);
+      segment = shared_memory::Segment::open(
+          invitations[0].segment, shared_memory::AllReduces::segment_bytes(membership.size));
     Peers peers{std::move(guests.sockets), {}, std::move(segment)};
     for (const Invitation& peer : invitations) peers.memories.emplace_back(peer.memory);
     return peers;

@@ -147,7 +147,15 @@ rt_status work_wait(rt_work* work, int64_t timeout_ns, rt_error* error) {
   });
 }
 
-void work_destroy(rt_work* work) { delete work; }
+void work_destroy(rt_work* work) {
+  try {
+    if (const auto communicator = work->communicator.lock())
+      communicator->release(work->completion);
+  } catch (
+      const std::exception&) {  // no thread can be started: destroying the communicator ends it
+  }
+  delete work;
+}
 
 rt_status abort(rt_communicator* communicator, rt_error* error) {
   return guard(error, [&] { communicator->it->abort(); });

@@ -4,6 +4,12 @@
 
 namespace collectives::gloo {
 
+void RollCall::came(bool shared) {
+  ++mine_;
+  if (shared) shared_ = (shared_ + 1) % kShared;
+  wires_.set_progress(mine_ * kShared + shared_);
+}
+
 void RollCall::go_on() {
   const Time now = std::chrono::steady_clock::now();
   if (now < next_) return;
@@ -14,8 +20,12 @@ void RollCall::go_on() {
     if (peer == wires_.rank) continue;
     if (asked_) {
       wires_.wire(peer).ask();
-    } else if (const auto came = wires_.wire(peer).answer(); came.value_or(-1) < mine_) {
-      late_.push_back({peer, came});
+    } else if (const auto answer = wires_.wire(peer).answer(); !answer) {
+      late_.push_back({peer, std::nullopt});
+    } else if (*answer / kShared < mine_) {
+      late_.push_back({peer, *answer / kShared});
+    } else if (*answer / kShared == mine_ && *answer % kShared != shared_) {
+      disagrees_ = peer;
     }
   }
 }

@@ -20,8 +20,8 @@ class RollCall {
 
   explicit RollCall(Wires& wires) : wires_(wires) {}
 
-  // Counts one more collective that this rank has called.
-  void came() { wires_.set_progress(++mine_); }
+  // Counts one more collective that this rank has called. `shared`: an all-reduce in shared memory.
+  void came(bool shared);
 
   // The time at which go_on() has something to do.
   Time next() const { return next_; }
@@ -34,13 +34,21 @@ class RollCall {
   std::string late(const std::vector<int>& names) const;
   // The first rank that did not answer the last completed question.
   std::optional<int> silent() const;
+  // A rank that has called as many collectives as this one, but not as many in shared memory: the
+  // two wait for each other in different places.
+  std::optional<int> disagrees() const { return disagrees_; }
 
  private:
+  // An answer is the number of collectives times this number, and the number of those in shared
+  // memory.
+  static constexpr int64_t kShared = 1 << 20;
   // The time that the others have to answer, and the time from one question to the next.
   static constexpr std::chrono::milliseconds kAnswer{200}, kAgain{500};
 
   Wires& wires_;
-  int64_t mine_ = 0;  // collectives that this rank has called
+  int64_t mine_ = 0;    // collectives that this rank has called
+  int64_t shared_ = 0;  // those in shared memory, modulo kShared
+  std::optional<int> disagrees_;
   bool asked_ = false;
   Time next_{};
   struct Late {

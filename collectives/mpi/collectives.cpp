@@ -356,19 +356,17 @@ void check_buffers(const Team& team, const rt_collective& call) {
   }
 }
 
-}  // namespace
-
-namespace {
-
-// Collective. Returns nullptr on all ranks if any of them cannot open the segment that rank 0 has
-// made.
+// Collective. Returns nullptr on all ranks if any of them does not want to share memory or cannot
+// open the segment that rank 0 has made.
 std::shared_ptr<shared_memory::AllReduces> share_memory(const Team& team) {
+  // For the reason of the ring, no rank shares memory if MPI accesses device memory.
+  const bool wants = team.limits.shared_memory && !team.limits.device_memory;
   shared_memory::Segment segment;
-  if (team.rank == 0)
-    segment = shared_memory::Segment::make(shared_memory::AllReduces::segment_bytes(team.size));
+  const std::size_t bytes = shared_memory::AllReduces::segment_bytes(team.size);
+  if (team.rank == 0 && wants) segment = shared_memory::Segment::make(bytes);
   shared_memory::SegmentCard card = segment.card();
   check(MPI_Bcast(&card, sizeof(card), MPI_BYTE, 0, team.comm), "MPI_Bcast");
-  if (team.rank != 0) segment = shared_memory::Segment::open(card);
+  if (team.rank != 0 && wants) segment = shared_memory::Segment::open(card, bytes);
   int all_share = segment ? 1 : 0;
   check(MPI_Allreduce(MPI_IN_PLACE, &all_share, 1, MPI_INT, MPI_MIN, team.comm), "MPI_Allreduce");
   if (all_share == 0) return nullptr;
@@ -395,9 +393,7 @@ Team team_of(MPI_Comm comm, const Limits& limits) {
   team.ring = !limits.device_memory &&
               (limits.ring == Limits::Ring::kAlways ||
                (limits.ring == Limits::Ring::kBetweenHosts && ranks_of_host < team.size));
-  // For the same reason no rank uses shared memory if MPI accesses device memory.
-  if (limits.shared_memory && !limits.device_memory && team.size > 1 && ranks_of_host == team.size)
-    team.all_reduces = share_memory(team);
+  if (team.size > 1 && ranks_of_host == team.size) team.all_reduces = share_memory(team);
   return team;
 }
 

@@ -65,8 +65,15 @@ std::shared_ptr<Call> Owner::submit(const rt_collective& collective) {
   if (team_.all_reduces == nullptr || !team_.all_reduces->takes(collective))
     return submit(std::move(call));
   if (const auto error = failure()) throw Error(*error);
-  call->shared = team_.all_reduces->start(collective);
-  last_shared_ = call;
+  try {
+    call->shared = team_.all_reduces->start(collective);
+  } catch (const std::exception&) {
+    throw Error(shared_failure());
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    last_shared_ = call;
+  }
   return team_.all_reduces->is_sent(*call->shared) ? call : submit(call);
 }
 
@@ -91,15 +98,33 @@ bool Owner::advance_shared(Call& call, Clock::time_point deadline) {
   std::optional<Error> error;
   try {
     if (!team_.all_reduces->wait(*call.shared, deadline)) return false;
-  } catch (const shared_memory::Interrupted&) {
-    error = failure();
-  } catch (const shared_memory::Disagreement& e) {
-    error = Error(RT_ERROR_COMMUNICATION, format("rank %d %s", e.peer, e.what()),
-                  RT_SCOPE_COMMUNICATOR);
-    fail(*error);
+  } catch (const std::exception&) {
+    error = shared_failure();
   }
   finish(call, error);
   return true;
+}
+
+// Ends the communicator with the exception that is being handled, unless it has ended before, which
+// is what Interrupted means. Returns the error that has ended it.
+Error Owner::shared_failure() {
+  try {
+    throw;
+  } catch (const shared_memory::Interrupted&) {
+  } catch (const shared_memory::Disagreement& e) {
+    fail(Error(RT_ERROR_COMMUNICATION, format("rank %d %s", e.peer, e.what()),
+               RT_SCOPE_COMMUNICATOR));
+  } catch (const std::exception& e) {
+    fail(Error(RT_ERROR_INTERNAL, e.what(), RT_SCOPE_COMMUNICATOR));
+  }
+  return *failure();
+}
+
+void Owner::release(const std::shared_ptr<Call>& call) {
+  std::unique_lock lock(mutex_);
+  if (!call->shared || call->done || failure_) return;
+  fresh_.push_back(call);
+  wake_.notify_one();
 }
 
 bool Owner::wait(const std::shared_ptr<Call>& call, Clock::time_point deadline) {
@@ -119,12 +144,11 @@ bool Owner::wait(const std::shared_ptr<Call>& call, Clock::time_point deadline) 
   return call->done;
 }
 
+// Interrupts with the lock held: whoever sees the failure may free memory that all-reduces use.
 void Owner::fail(const Error& error) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!failure_) failure_ = error;
-    wake_.notify_one();
-  }
+  const std::lock_guard lock(mutex_);
+  if (!failure_) failure_ = error;
+  wake_.notify_one();
   if (team_.all_reduces) team_.all_reduces->interrupt();
 }
 
@@ -138,11 +162,12 @@ std::optional<Error> Owner::failure() {
 }
 
 bool Owner::close() {
-  if (last_shared_ && !failure()) advance_shared(*last_shared_, Clock::now() + kGrace);
   std::unique_lock lock(mutex_);
   closing_ = true;
   wake_.notify_one();
   const bool ended = finished_.wait_for(lock, 2 * kGrace, [&] { return ended_; });
+  if (team_.all_reduces)
+    team_.all_reduces->interrupt();  // a thread that is left behind may come back
   lock.unlock();
   if (ended) {
     thread_.join();
@@ -329,9 +354,13 @@ void Owner::fail_pending() {
 }
 
 void Owner::free_communicator() {
-  const bool idle = messages_.empty() && collectives_.empty() && fresh_.empty() && !left_over_;
-  const auto failed = failure();
-  clean_ = idle && (!failed || failed->code() == RT_ERROR_ABORTED);
+  std::unique_lock lock(mutex_);
+  // The other ranks that an all-reduce waits for may never come to MPI_Finalize.
+  const bool shared = last_shared_ && (!last_shared_->done || last_shared_->error);
+  const bool idle =
+      messages_.empty() && collectives_.empty() && fresh_.empty() && !left_over_ && !shared;
+  clean_ = idle && (!failure_ || failure_->code() == RT_ERROR_ABORTED);
+  lock.unlock();
   if (!clean_ || team_.comm == MPI_COMM_NULL || team_.comm == MPI_COMM_WORLD) return;
   MPI_Comm_free(&team_.comm);
 }

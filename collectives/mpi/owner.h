@@ -60,6 +60,9 @@ class Owner {
   // has passed first.
   bool wait(const std::shared_ptr<Call>& call, Clock::time_point deadline);
 
+  // The caller waits no more: the thread takes over an all-reduce in shared memory.
+  void release(const std::shared_ptr<Call>& call);
+
   // Fails all pending and later calls. The running collective and sends go on.
   void abort();
   // The error that has ended this communicator, if there is one.
@@ -79,6 +82,7 @@ class Owner {
   explicit Owner(const Team& team) : team_(team) {}
   std::shared_ptr<Call> submit(std::shared_ptr<Call> call);
   bool advance_shared(Call& call, Clock::time_point deadline);
+  rt::sdk::Error shared_failure();
   void run();
   bool step();
   void accept(const std::shared_ptr<Call>& call);
@@ -102,7 +106,7 @@ class Owner {
   std::condition_variable finished_;  // a call or the thread has finished
   std::vector<std::shared_ptr<Call>> fresh_;
   std::optional<rt::sdk::Error> failure_;
-  std::shared_ptr<Call> last_shared_;  // the last all-reduce in shared memory
+  std::shared_ptr<Call> last_shared_;  // the last all-reduce in shared memory; they end in order
   int waiters_ = 0;
   bool closing_ = false;
   bool ended_ = false;

@@ -322,7 +322,10 @@ rt_status work_wait(rt_work* work, int64_t timeout_ns, rt_error* error) {
   });
 }
 
-void work_destroy(rt_work* work) { delete work; }
+void work_destroy(rt_work* work) {
+  work->owner->release(work->call);
+  delete work;
+}
 
 rt_status abort(rt_communicator* communicator, rt_error* error) {
   return guard(error, [&] { communicator->owner->abort(); });

@@ -70,7 +70,7 @@ static_assert(std::atomic<uint32_t>::is_always_lock_free &&
               std::atomic<uint64_t>::is_always_lock_free);
 
 std::size_t AllReduces::segment_bytes(int ranks) {
-  const std::size_t slots = kSlots * ((sizeof(Slot) + kSlotBytes));
+  const std::size_t slots = kSlots * (sizeof(Slot) + kSlotBytes);
   return static_cast<std::size_t>(ranks) * (sizeof(Rank) + slots);
 }
 
@@ -114,12 +114,13 @@ std::shared_ptr<AllReduces::Operation> AllReduces::start(const rt_collective& ca
   operation->call = call;
   operation->combine = combine_of(call.dtype, call.reduction);
   const uint64_t elements = chunk_elements(*operation);
-  operation->chunks = call.count / elements + (call.count % elements != 0);
+  // An empty vector has a chunk, too, so that ranks that disagree are found.
+  operation->chunks = std::max<uint64_t>((call.count + elements - 1) / elements, 1);
   const std::lock_guard lock(mutex_);
   check();
   operation->first = begun_;
   begun_ += operation->chunks;
-  if (operation->chunks > 0) open_.push_back(operation);
+  open_.push_back(operation);
   while (copy_next()) {
   }
   return operation;
@@ -134,11 +135,13 @@ void AllReduces::check() const {
   if (interrupted_) throw Interrupted();
 }
 
-// Whether all others have written or read this chunk.
+// Whether all ranks have written or read this chunk. A rank does not write into a slot before it
+// has read what the others wrote for that chunk: it would seem to be through with it, and nobody
+// would be left who reads for it.
 bool AllReduces::all_have(std::atomic<uint64_t> Rank::*counter, uint64_t chunk) const {
-  for (int other = 0; other < ranks_; ++other) {
-    if (other == rank_ || (at(other).*counter).load() > chunk) continue;
-    if (left_[static_cast<std::size_t>(other)]) throw Missing();
+  for (int rank = 0; rank < ranks_; ++rank) {
+    if ((at(rank).*counter).load() > chunk) continue;
+    if (left_[static_cast<std::size_t>(rank)]) throw Missing();
     return false;
   }
   return true;
@@ -155,8 +158,9 @@ bool AllReduces::copy_next() {
   const rt_collective& call = operation.call;
   const uint64_t bytes = rt::sdk::dtype_bytes(call.dtype), elements = chunk_elements(operation);
   const uint64_t begin = (written_ - operation.first) * elements;
-  std::memcpy(memory(rank_, written_), static_cast<const std::byte*>(call.send) + begin * bytes,
-              std::min(elements, call.count - begin) * bytes);
+  if (call.count > 0)
+    std::memcpy(memory(rank_, written_), static_cast<const std::byte*>(call.send) + begin * bytes,
+                std::min(elements, call.count - begin) * bytes);
   slot(rank_, written_) = {call.count, call.dtype, call.reduction};
   at(rank_).written.store(++written_);
   for (int other = 0; other < ranks_; ++other) {
@@ -187,7 +191,7 @@ void AllReduces::compare(const Operation& operation, uint64_t chunk) const {
 // Computes the next chunk of the result. Returns false if there is none, or if its data are not
 // there.
 bool AllReduces::add_next() {
-  if (open_.empty() || written_ == read_ || !all_have(&Rank::written, read_)) return false;
+  if (open_.empty() || !all_have(&Rank::written, read_)) return false;
   const Operation& operation = *open_.front();
   compare(operation, read_);
   const rt_collective& call = operation.call;
@@ -209,13 +213,11 @@ bool AllReduces::add_next() {
 }
 
 // Copies what can be copied first, because the others wait for it.
-bool AllReduces::advance() {
-  bool moved = false;
-  for (;;) {
-    while (copy_next()) moved = true;
-    if (!add_next()) return moved;
-    moved = true;
-  }
+void AllReduces::advance() {
+  do {
+    while (copy_next()) {
+    }
+  } while (add_next());
 }
 
 void AllReduces::ring(Rank& rank) const {
@@ -238,28 +240,9 @@ void AllReduces::sleep(uint32_t seen, Deadline deadline) {
   own.sleepers.fetch_sub(1);
 }
 
-bool AllReduces::poll(const Operation& operation) {
-  const std::lock_guard lock(mutex_);
-  check();
-  if (read_ < operation.end()) advance();
-  return read_ >= operation.end();
-}
-
-bool AllReduces::wait(const Operation& operation, Deadline deadline) {
+bool AllReduces::carry_out(const Operation& operation, Deadline deadline, Deadline polls_until) {
   std::atomic<uint32_t>& bell = at(rank_).bell;
-  const auto polls_until = Clock::now() + kPolls;
   std::unique_lock lock(mutex_);
-  ++waiting_;
-  // The lambda leaves the counter right in whatever way the loop ends.
-  struct Left {
-    AllReduces& all;
-    std::unique_lock<std::mutex>& lock;
-    ~Left() {
-      if (!lock.owns_lock()) lock.lock();
-      --all.waiting_;
-      all.changed_.notify_all();
-    }
-  } const left{*this, lock};
   for (;;) {
     check();
     const uint32_t seen = bell.load();
@@ -277,21 +260,12 @@ bool AllReduces::wait(const Operation& operation, Deadline deadline) {
   }
 }
 
+bool AllReduces::wait(const Operation& operation, Deadline deadline) {
+  return carry_out(operation, deadline, Clock::now() + kPolls);
+}
+
 void AllReduces::drive(const Operation& operation) {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    check();
-    const uint32_t seen = at(rank_).bell.load();
-    if (waiting_ == 0 && read_ < operation.end()) advance();
-    if (read_ >= operation.end()) return;
-    if (waiting_ > 0) {
-      changed_.wait(lock);
-      continue;
-    }
-    lock.unlock();
-    sleep(seen, Deadline::max());
-    lock.lock();
-  }
+  carry_out(operation, Deadline::max(), Deadline::min());
 }
 
 void AllReduces::leave(int rank) {
@@ -306,7 +280,6 @@ void AllReduces::interrupt() {
   {
     const std::lock_guard lock(mutex_);
     interrupted_ = true;
-    changed_.notify_all();
   }
   ring(at(rank_));
 }

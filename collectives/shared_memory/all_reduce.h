@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -40,12 +39,14 @@ struct Interrupted : std::exception {
 
 // Each rank copies its vector, in chunks, into slots of its own in the segment; every rank then
 // reads the slots of all others and computes the whole result, in the order of ranks, so that all
-// ranks hold the same bits. An all-reduce needs one meeting: a rank whose data are in the slots
+// ranks hold the same bits. An all-reduce needs one meeting: a rank whose vector is in the slots
 // need not come again for the others to end. The ranks tell each other by counters in the segment,
 // and sleep on a futex in it.
 //
-// Thread-safe. Nothing but start(), poll(), wait() and drive() carries anything out. All ranks
-// start the same all-reduces in the same order; those are also carried out in this order.
+// Thread-safe. Nothing but start(), wait() and drive() carries anything out; each of them does what
+// can be done for all operations that have started. All ranks start the same all-reduces in the
+// same order, and they end in this order. start(), wait() and drive() throw Disagreement, Missing
+// or Interrupted.
 class AllReduces {
  public:
   struct Operation;  // one all-reduce
@@ -64,24 +65,23 @@ class AllReduces {
   // Begins an all-reduce that takes() accepts. Copies the vector as far as slots are free; never
   // waits.
   std::shared_ptr<Operation> start(const rt_collective& call);
-  // Whether the whole vector is copied, so that no other rank waits for this one's poll(), wait()
-  // or drive().
+  // Whether the whole vector is copied. If not, the other ranks wait for this rank's wait() or
+  // drive().
   bool is_sent(const Operation& operation);
 
-  // Returns whether the all-reduce is over, after doing what can be done now. All three throw
-  // Disagreement, Missing or Interrupted.
-  bool poll(const Operation& operation);
-  // Waits. Polls for a while before it sleeps, because the caller has nothing else to do. Returns
-  // false if the deadline has passed first.
+  // Returns whether the all-reduce is over, and waits for it until the deadline; Deadline::min()
+  // means not to wait. Polls for a while before it sleeps, because the caller has nothing else to
+  // do.
   bool wait(const Operation& operation, Deadline deadline);
-  // Like wait() without a deadline, for a thread in the background: it leaves the core to others at
-  // once, and leaves the work to a thread that waits.
+  // Waits without a deadline, for a thread in the background, which leaves the core to others at
+  // once.
   void drive(const Operation& operation);
 
   // Tells that a rank makes no more calls: all-reduces that it has not come to throw Missing.
   void leave(int rank);
   // Makes all calls, present and future, throw Interrupted. Afterwards nothing touches a caller's
-  // memory. Blocks while a chunk is being added.
+  // memory. To be called after any of the other errors, too. Blocks while another thread copies or
+  // adds what can be copied and added.
   void interrupt();
 
  private:
@@ -92,7 +92,8 @@ class AllReduces {
   Slot& slot(int rank, uint64_t chunk) const;
   std::byte* memory(int rank, uint64_t chunk) const;
   uint64_t chunk_elements(const Operation& operation) const;
-  bool advance();
+  bool carry_out(const Operation& operation, Deadline deadline, Deadline polls_until);
+  void advance();
   bool copy_next();
   bool add_next();
   bool all_have(std::atomic<uint64_t> Rank::*counter, uint64_t chunk) const;
@@ -103,12 +104,10 @@ class AllReduces {
 
   const Segment segment_;
   const int rank_, ranks_;
-  std::mutex mutex_;                 // guards the members below and what they point to
-  std::condition_variable changed_;  // a thread that waited has left
+  std::mutex mutex_;  // guards the members below
   std::deque<std::shared_ptr<Operation>> open_;
   uint64_t begun_ = 0;               // chunks of all operations so far
   uint64_t written_ = 0, read_ = 0;  // chunks that this rank has copied and added
-  int waiting_ = 0;                  // threads in wait()
   std::vector<bool> left_;           // by rank
   bool interrupted_ = false;
   std::vector<const void*> sources_;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,30 +41,36 @@ bool Segment::map(int file, std::size_t bytes) {
   return true;
 }
 
+// The memory is taken at once: where the system has none left, touching it later would end the
+// process.
 Segment Segment::make(std::size_t bytes) {
   Segment segment;
   uint64_t token = 0;
   if (::getrandom(&token, sizeof(token), GRND_NONBLOCK) != sizeof(token) || token == 0) return {};
-  segment.file_ = ::memfd_create("runtime ranks", MFD_CLOEXEC);
   const std::size_t whole = bytes + kTokenBytes;
-  if (segment.file_ < 0 || ::ftruncate(segment.file_, static_cast<off_t>(whole)) != 0) return {};
+  rlimit most{};  // a larger file would bring the signal SIGXFSZ
+  if (::getrlimit(RLIMIT_FSIZE, &most) != 0 || most.rlim_cur < whole) return {};
+  segment.file_ = ::memfd_create("runtime ranks", MFD_CLOEXEC);
+  if (segment.file_ < 0 || ::fallocate(segment.file_, 0, 0, static_cast<off_t>(whole)) != 0)
+    return {};
   if (!segment.map(segment.file_, whole)) return {};
   *static_cast<uint64_t*>(segment.memory_) = token;
   return segment;
 }
 
 // Another process may have taken the number of a process that has ended, so the token decides.
-Segment Segment::open(const SegmentCard& card) {
-  if (card.machine == 0 || card.machine != machine()) return {};
+Segment Segment::open(const SegmentCard& card, std::size_t bytes) {
+  const std::size_t whole = bytes + kTokenBytes;
+  if (card.machine == 0 || card.machine != machine() || card.bytes != whole) return {};
   const std::string path =
       "/proc/" + std::to_string(card.process) + "/fd/" + std::to_string(card.file);
-  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
+  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (file < 0) return {};
   Segment segment;
   struct stat status {};
   const bool fits = ::fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
-                    static_cast<uint64_t>(status.st_size) == card.bytes && card.bytes > kTokenBytes;
-  const bool mapped = fits && segment.map(file, card.bytes);
+                    static_cast<std::size_t>(status.st_size) == whole;
+  const bool mapped = fits && segment.map(file, whole);
   ::close(file);
   if (!mapped || *static_cast<const uint64_t*>(segment.memory_) != card.token) return {};
   return segment;

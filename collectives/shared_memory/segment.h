@@ -26,12 +26,13 @@ class Segment {
   Segment(Segment&& other) noexcept;
   Segment& operator=(Segment&& other) noexcept;
 
-  // Makes a segment with room for `bytes` bytes, which are 0. They take memory once they are
-  // touched. An empty segment is the result if the system refuses. Does not throw.
+  // Makes a segment with room for `bytes` bytes, which are 0, and takes the memory for it. An empty
+  // segment is the result if the system refuses. Does not throw.
   static Segment make(std::size_t bytes);
-  // Opens the segment of another process. An empty segment is the result if that process runs on
-  // another machine, has closed its file or ended, or if the system forbids it. Does not throw.
-  static Segment open(const SegmentCard& card);
+  // Opens the segment of another process, which has made it for as many bytes. An empty segment is
+  // the result if that process runs on another machine, has closed its file or ended, or if the
+  // system forbids it. Does not throw.
+  static Segment open(const SegmentCard& card, std::size_t bytes);
 
   explicit operator bool() const { return memory_ != nullptr; }
   // Valid until close_file().

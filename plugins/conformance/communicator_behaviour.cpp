@@ -1,4 +1,5 @@
 // Several works in flight, groups, deadlines, and calls that must be refused.
+#include <atomic>
 #include <thread>
 
 #include "plugins/conformance/session.h"
@@ -56,6 +57,47 @@ void kinds_in_flight(Session& session) {
   }
   for (auto& exchange : exchanges) exchange->start();
   finish_last_first(exchanges);
+}
+
+// Small all-reduces that nobody waits for before the large one and the barrier behind them, while
+// one rank comes later than the others.
+void small_before_large(Session& session) {
+  Call large = kSum;
+  large.count = 300'000;
+  session.require(large);
+  session.require({.kind = RT_BARRIER});
+  for (int32_t round = 0; round < 20; ++round) {
+    Exchanges exchanges;
+    for (uint64_t i = 0; i < 7; ++i) {
+      Call small = kSum;
+      small.count = 1 + 977 * i;
+      add(session, exchanges, small);
+    }
+    add(session, exchanges, large);
+    add(session, exchanges, {.kind = RT_BARRIER});
+    if (round % session.world().size == session.world().rank) std::this_thread::sleep_for(1ms);
+    for (auto& exchange : exchanges) exchange->start();
+    finish_last_first(exchanges);
+  }
+}
+
+// A collective whose work is freed at once is carried out all the same.
+void freed(Session& session) {
+  session.require(kSum);
+  session.require({.kind = RT_BARRIER});
+  if (session.world().device != nullptr) return;
+  std::vector<float> send(100, 1), receive(100);
+  session.team().communicator->enqueue(host::make_collective(RT_ALL_REDUCE, RT_FLOAT32, send.data(),
+                                                             receive.data(), send.size(), RT_SUM));
+  barrier(session);
+  const auto deadline = Clock::now() + session.world().timeout;
+  const auto sum = static_cast<float>(session.world().size);
+  for (float& value : receive) {
+    while (std::atomic_ref(value).load() != sum && Clock::now() < deadline)
+      std::this_thread::yield();
+    session.expect(std::atomic_ref(value).load() == sum,
+                   "an all-reduce whose work was freed was not carried out");
+  }
 }
 
 // Completes a work by polling only.
@@ -210,6 +252,8 @@ std::vector<CommunicatorCase> behaviour_cases() {
   return {
       {"in_flight/all_reduce", many_in_flight},
       {"in_flight/kinds", kinds_in_flight},
+      {"in_flight/small_before_large", small_before_large},
+      {"in_flight/freed", freed},
       {"poll", poll},
       {"barrier", late_barrier},
       {"timeout", wait_times_out},

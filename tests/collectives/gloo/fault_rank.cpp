@@ -322,9 +322,9 @@ void strangers(const Scene& scene) {
 // If the calls of the ranks do not agree, every rank gets an error, and the error of at least one
 // rank says that they disagree. That rank ends the communicator; the other rank may notice the end
 // before it has noticed the disagreement, and its error then says only that.
-void disagreeing(const Scene& scene) {
+void disagree(const Scene& scene, std::size_t count_of_last) {
   const Joined joined = scene.join();
-  std::vector<float> data(scene.is_last() ? 20 : 10, 1.0f);
+  std::vector<float> data(scene.is_last() ? count_of_last : 10, 1.0f);
   const Error error = error_of([&] { all_reduce(joined, data).wait(kLong); });
   expect(error.code() == RT_ERROR_COMMUNICATION, "RT_ERROR_COMMUNICATION");
   scene.store.kv_set("said/" + std::to_string(scene.place.rank), error.what());
@@ -333,6 +333,11 @@ void disagreeing(const Scene& scene) {
     said += scene.store.kv_get("said/" + std::to_string(rank), kLong);
   expect_in(said, "the ranks disagree");
 }
+
+void disagreeing(const Scene& scene) { disagree(scene, 20); }
+// One vector goes through shared memory and the other one as a message, so that the ranks wait for
+// each other in different places.
+void disagreeing_in_way(const Scene& scene) { disagree(scene, 300'000); }
 
 int run(const char* plugin, const std::string& name) {
   const std::map<std::string, void (*)(const Scene&)> scenarios = {
@@ -347,6 +352,7 @@ int run(const char* plugin, const std::string& name) {
       {"passing", passing},
       {"strangers", strangers},
       {"disagreeing", disagreeing},
+      {"disagreeing_in_way", disagreeing_in_way},
       {"refused_interfaces", refused_interfaces}};
   const RankPlace place = rank_place();
   scenarios.at(name)({place, plugin, file_store(place.store)});

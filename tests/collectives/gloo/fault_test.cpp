@@ -41,6 +41,7 @@ TEST(GlooFaults, StoppedRankOfTwo) { expect_survivors("stopped", 2, kKilled); }
 TEST(GlooFaults, StoppedRankOfThree) { expect_survivors("stopped", 3, kKilled); }
 TEST(GlooFaults, StrangersOnThePorts) { expect_survivors("strangers", 3, kKilled); }
 TEST(GlooFaults, RanksThatDisagree) { expect_success(scenario("disagreeing", 2)); }
+TEST(GlooFaults, RanksThatDisagreeInTheWay) { expect_success(scenario("disagreeing_in_way", 2)); }
 TEST(GlooFaults, LateRank) { expect_success(scenario("late", 3)); }
 TEST(GlooFaults, AbsentRank) { expect_success(scenario("absent", 3)); }
 TEST(GlooFaults, RankThatLeft) { expect_success(scenario("left", 3)); }

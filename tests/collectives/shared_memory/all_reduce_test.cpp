@@ -17,6 +17,10 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 using Operations = std::vector<std::shared_ptr<AllReduces::Operation>>;
 
+bool poll(AllReduces& all, const std::shared_ptr<AllReduces::Operation>& operation) {
+  return all.wait(*operation, Deadline::min());
+}
+
 Deadline in(milliseconds time) { return steady_clock::now() + time; }
 constexpr milliseconds kLong{60'000};
 
@@ -25,7 +29,7 @@ std::vector<std::unique_ptr<AllReduces>> ranks_of(int size) {
   std::vector<Segment> segments(static_cast<std::size_t>(size));
   segments[0] = Segment::make(AllReduces::segment_bytes(size));
   for (std::size_t rank = 1; rank < segments.size(); ++rank)
-    segments[rank] = Segment::open(segments[0].card());
+    segments[rank] = Segment::open(segments[0].card(), AllReduces::segment_bytes(size));
   std::vector<std::unique_ptr<AllReduces>> ranks;
   for (int rank = 0; rank < size; ++rank) {
     auto& segment = segments[static_cast<std::size_t>(rank)];
@@ -129,7 +133,7 @@ void finish(AllReduces& all, const std::shared_ptr<AllReduces::Operation>& opera
             std::mt19937& random) {
   switch (random() % 4) {
     case 0:
-      while (!all.poll(*operation)) std::this_thread::yield();
+      while (!poll(all, operation)) std::this_thread::yield();
       return;
     case 1:
       all.drive(*operation);
@@ -208,11 +212,11 @@ TEST(AllReducesTest, ARankThatHasSentItsPartNeedNotWait) {
   std::vector<float> a(1000, 1), b(1000, 2);
   const auto first = ranks[0]->start(sum(a));
   EXPECT_TRUE(ranks[0]->is_sent(*first));
-  EXPECT_FALSE(ranks[0]->poll(*first));
+  EXPECT_FALSE(poll(*ranks[0], first));
   const auto second = ranks[1]->start(sum(b));
   EXPECT_TRUE(ranks[1]->wait(*second, in(kLong)));
   EXPECT_EQ(b, std::vector<float>(1000, 3));
-  EXPECT_TRUE(ranks[0]->poll(*first));
+  EXPECT_TRUE(poll(*ranks[0], first));
   EXPECT_EQ(a, b);
 }
 
@@ -225,8 +229,8 @@ TEST(AllReducesTest, ACallWithoutFreeSlotsIsSentLater) {
   for (auto& data : b) second.push_back(ranks[1]->start(sum(data)));
   EXPECT_TRUE(ranks[0]->is_sent(*first[3]));
   EXPECT_FALSE(ranks[0]->is_sent(*first[4]));
-  EXPECT_FALSE(ranks[0]->poll(*first[4]));
-  EXPECT_TRUE(ranks[0]->poll(*first[3]));
+  EXPECT_FALSE(poll(*ranks[0], first[4]));
+  EXPECT_TRUE(poll(*ranks[0], first[3]));
   std::thread background([&] { ranks[0]->drive(*first[4]); });
   EXPECT_TRUE(ranks[1]->wait(*second[4], in(kLong)));
   background.join();
@@ -265,14 +269,14 @@ TEST(AllReducesTest, RanksThatDisagreeAreTold) {
   const auto first = ranks[0]->start(sum(a));
   const auto second = ranks[1]->start(sum(b));
   try {
-    ranks[0]->poll(*first);
+    poll(*ranks[0], first);
     FAIL() << "no error";
   } catch (const Disagreement& e) {
     EXPECT_EQ(e.peer, 1);
     EXPECT_THAT(e.what(), ::testing::AllOf(::testing::HasSubstr("11 elements"),
                                            ::testing::HasSubstr("10 elements")));
   }
-  EXPECT_THROW(ranks[1]->poll(*second), Disagreement);
+  EXPECT_THROW(poll(*ranks[1], second), Disagreement);
   EXPECT_EQ(a, std::vector<float>(10, 1));
 }
 
@@ -282,7 +286,7 @@ TEST(AllReducesTest, ARankThatHasLeftIsMissedOnlyWhereItHasNotCome) {
   const auto first = ranks[0]->start(sum(a));
   const auto theirs = ranks[1]->start(sum(b));
   ranks[0]->leave(1);
-  EXPECT_TRUE(ranks[0]->poll(*first));
+  EXPECT_TRUE(poll(*ranks[0], first));
   EXPECT_EQ(a, std::vector<float>(10, 3));
   const auto second = ranks[0]->start(sum(c));
   EXPECT_THROW(ranks[0]->wait(*second, in(kLong)), Missing);
@@ -311,13 +315,39 @@ TEST(AllReducesTest, AnInterruptWakesAllAndEndsEverything) {
   EXPECT_THROW(waits.get(), Interrupted);
   EXPECT_THROW(drives.get(), Interrupted);
   EXPECT_THROW(ranks[0]->start(sum(a)), Interrupted);
-  EXPECT_THROW(ranks[0]->poll(*operation), Interrupted);
+  EXPECT_THROW(poll(*ranks[0], operation), Interrupted);
 }
 
-TEST(AllReducesTest, NothingToAddIsOverAtOnce) {
+TEST(AllReducesTest, EmptyVectorsAreComparedToo) {
   const auto ranks = ranks_of(2);
-  std::vector<float> none;
-  EXPECT_TRUE(ranks[0]->poll(*ranks[0]->start(sum(none))));
+  std::vector<float> none, some(10, 1);
+  const auto first = ranks[0]->start(sum(none));
+  const auto second = ranks[1]->start(sum(none));
+  EXPECT_TRUE(poll(*ranks[0], first));
+  EXPECT_TRUE(poll(*ranks[1], second));
+  const auto third = ranks[0]->start(sum(none));
+  ranks[1]->start(sum(some));
+  EXPECT_THROW(poll(*ranks[0], third), Disagreement);
+}
+
+// A rank that has copied all of its vectors may wait for something else and not read for long.
+// Those that others have not copied are copied by their threads in the background, or by this
+// rank's.
+TEST(AllReducesTest, RanksInTheBackgroundNeedNoRankThatWaitsForNothing) {
+  for (int first = 0; first < 2; ++first) {
+    const auto ranks = ranks_of(2);
+    std::vector<std::vector<float>> data(12, std::vector<float>(10, 1));
+    std::vector<std::thread> background;
+    for (const int rank : {first, 1 - first}) {
+      AllReduces& all = *ranks[static_cast<std::size_t>(rank)];
+      for (std::size_t i = 0; i < 6; ++i) {
+        const auto operation = all.start(sum(data[static_cast<std::size_t>(rank) * 6 + i]));
+        if (!all.is_sent(*operation)) background.emplace_back([=, &all] { all.drive(*operation); });
+      }
+    }
+    for (std::thread& thread : background) thread.join();
+    SUCCEED();
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "collectives/shared_memory/segment.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,7 +27,7 @@ TEST(SegmentTest, AnotherProcessSeesWhatThisOneWrites) {
   std::strcpy(reinterpret_cast<char*>(segment.data()), "written by the parent");
   const pid_t child = ::fork();
   if (child == 0) {
-    const Segment opened = Segment::open(segment.card());
+    const Segment opened = Segment::open(segment.card(), kBytes);
     const bool same = opened && std::strcmp(reinterpret_cast<const char*>(opened.data()),
                                             "written by the parent") == 0;
     if (same) std::strcpy(reinterpret_cast<char*>(opened.data()) + 100, "written by the child");
@@ -39,7 +40,7 @@ TEST(SegmentTest, AnotherProcessSeesWhatThisOneWrites) {
 }
 
 TEST(SegmentTest, AnEmptyCardOpensNothing) {
-  EXPECT_FALSE(Segment::open(Segment().card()));
+  EXPECT_FALSE(Segment::open(Segment().card(), kBytes));
   EXPECT_FALSE(Segment());
 }
 
@@ -47,7 +48,7 @@ TEST(SegmentTest, ACardOfAnotherMachineOpensNothing) {
   const Segment segment = Segment::make(kBytes);
   SegmentCard card = segment.card();
   ++card.machine;
-  EXPECT_FALSE(Segment::open(card));
+  EXPECT_FALSE(Segment::open(card, kBytes));
 }
 
 // The file of that number may be another one by then.
@@ -57,18 +58,18 @@ TEST(SegmentTest, AWrongTokenOrSizeOpensNothing) {
   ++token.token;
   ++size.bytes;
   file.file = STDIN_FILENO;
-  EXPECT_FALSE(Segment::open(token));
-  EXPECT_FALSE(Segment::open(size));
-  EXPECT_FALSE(Segment::open(file));
-  EXPECT_TRUE(Segment::open(segment.card()));
+  EXPECT_FALSE(Segment::open(token, kBytes));
+  EXPECT_FALSE(Segment::open(size, kBytes));
+  EXPECT_FALSE(Segment::open(file, kBytes));
+  EXPECT_TRUE(Segment::open(segment.card(), kBytes));
 }
 
 TEST(SegmentTest, StaysWhenItsFileIsClosed) {
   Segment segment = Segment::make(kBytes);
   const SegmentCard card = segment.card();
-  const Segment opened = Segment::open(card);
+  const Segment opened = Segment::open(card, kBytes);
   segment.close_file();
-  EXPECT_FALSE(Segment::open(card));
+  EXPECT_FALSE(Segment::open(card, kBytes));
   segment.data()[7] = std::byte{9};
   EXPECT_EQ(opened.data()[7], std::byte{9});
 }
@@ -80,7 +81,27 @@ TEST(SegmentTest, ACardOfAProcessThatHasEndedOpensNothing) {
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
   SegmentCard card = segment.card();
   card.process = child;
-  EXPECT_FALSE(Segment::open(card));
+  EXPECT_FALSE(Segment::open(card, kBytes));
+}
+
+// A layout of another version of the library must not be used.
+TEST(SegmentTest, IsOpenedOnlyWithItsSize) {
+  const Segment segment = Segment::make(kBytes);
+  EXPECT_FALSE(Segment::open(segment.card(), kBytes - 128));
+  EXPECT_FALSE(Segment::open(segment.card(), kBytes + 128));
+}
+
+// Without the check the process would end by a signal.
+TEST(SegmentTest, IsNotMadeWhereFilesMayNotBeSoLarge) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit most{kBytes / 2, kBytes / 2};
+    ::setrlimit(RLIMIT_FSIZE, &most);
+    ::_exit(Segment::make(kBytes) ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(SegmentTest, MovesToAnotherObject) {
