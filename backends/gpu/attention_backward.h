@@ -3,29 +3,10 @@
 #ifndef BACKENDS_GPU_ATTENTION_BACKWARD_H_
 #define BACKENDS_GPU_ATTENTION_BACKWARD_H_
 
+#include "backends/gpu/attention_saved.h"
 #include "backends/gpu/attention_tiles.h"
 
 namespace backends::gpu {
-
-// The data of one query that its gradient needs: the logarithm that the forward saved, to base 2,
-// and delta = dy . y.
-template <typename C>
-struct SavedOfQuery {
-  C log_sum, delta;
-  template <typename T>
-  GPU_DEVICE static SavedOfQuery of(const AttentionOperands<T>& o, int64_t line, int query) {
-    if (query >= o.length()) return {C(0), C(0)};
-    const int64_t at = line * o.s.t + query;
-    return {o.log_sums[at] * C(kLog2E), o.delta[at]};
-  }
-  // Replaces the score s = q . k by ds / scale = p (dp - delta), and dp = dy . v by p. A query that
-  // does not see the key has 0 for both, whatever it holds.
-  GPU_DEVICE void to_gradients(C& s, C& dp, C factor, bool sees) const {
-    const C p = exp2_of(s * factor - log_sum), ds = p * (dp - delta);
-    s = sees ? ds : C(0);
-    dp = sees ? p : C(0);
-  }
-};
 
 // dq of the outer rows: the sum of ds_ij k_j over the keys.
 template <typename Tiles>
