@@ -87,6 +87,7 @@ std::shared_ptr<Call> Owner::submit(std::function<void()> task, bool meets) {
 std::shared_ptr<Call> Owner::submit(std::shared_ptr<Call> call) {
   const std::lock_guard lock(mutex_);
   if (failure_) throw Error(*failure_);
+  call->queued = true;
   fresh_.push_back(call);
   wake_.notify_one();
   return call;
@@ -120,9 +121,21 @@ Error Owner::shared_failure() {
   return *failure();
 }
 
+// MPI may have kept back messages that this rank has sent, and delivers them only in its calls. So
+// if the wait is longer than computing makes ranks differ, the owner's thread makes calls
+// meanwhile: the rank that is waited for may itself wait for such a message.
+bool Owner::wait_shared(const std::shared_ptr<Call>& call, Clock::time_point deadline) {
+  const auto soon = call->begun + kSpinOfWaiter;
+  if (advance_shared(*call, std::min(deadline, soon))) return true;
+  if (Clock::now() < soon) return false;
+  release(call);
+  return advance_shared(*call, deadline);
+}
+
 void Owner::release(const std::shared_ptr<Call>& call) {
-  std::unique_lock lock(mutex_);
-  if (!call->shared || call->done || failure_) return;
+  const std::lock_guard lock(mutex_);
+  if (!call->shared || call->queued || call->done || failure_) return;
+  call->queued = true;
   fresh_.push_back(call);
   wake_.notify_one();
 }
@@ -131,7 +144,7 @@ bool Owner::wait(const std::shared_ptr<Call>& call, Clock::time_point deadline) 
   std::unique_lock lock(mutex_);
   if (call->shared && !call->done) {
     lock.unlock();
-    if (!advance_shared(*call, deadline)) return false;
+    if (!wait_shared(call, deadline)) return false;
     lock.lock();
   }
   if (!call->done && deadline > Clock::now()) {
@@ -306,7 +319,11 @@ bool Owner::step_collectives() {
   if (collectives_.empty()) return false;
   const std::shared_ptr<Call> call = collectives_.front();
   if (call->shared) {
-    if (!advance_shared(*call, Clock::time_point::min())) return false;
+    if (!advance_shared(*call, Clock::time_point::min())) {
+      int flag = 0;  // of no interest, as errors are: the call delivers messages
+      MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, team_.comm, &flag, MPI_STATUS_IGNORE);
+      return false;
+    }
     collectives_.pop_front();
     return true;
   }

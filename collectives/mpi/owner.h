@@ -22,13 +22,16 @@ namespace collectives::mpi {
 
 using Clock = std::chrono::steady_clock;
 
-// A call or task that was submitted to an owner. The owner's mutex guards `done` and `error`.
+// A call or task that was submitted to an owner. The owner's mutex guards `queued`, `done` and
+// `error`.
 struct Call {
   rt_collective collective{};
   std::function<void()> task;  // if set, it runs instead of `collective`
   bool meets = true;           // whether it starts only once all ranks have submitted it
   // The all-reduce in shared memory that it is; nullptr: none.
   std::shared_ptr<shared_memory::AllReduces::Operation> shared;
+  Clock::time_point begun = Clock::now();
+  bool queued = false;  // whether the owner's thread has it
   bool done = false;
   std::optional<rt::sdk::Error> error;
 };
@@ -60,7 +63,7 @@ class Owner {
   // has passed first.
   bool wait(const std::shared_ptr<Call>& call, Clock::time_point deadline);
 
-  // The caller waits no more: the thread takes over an all-reduce in shared memory.
+  // Lets the thread carry out an all-reduce in shared memory, because the caller waits no more.
   void release(const std::shared_ptr<Call>& call);
 
   // Fails all pending and later calls. The running collective and sends go on.
@@ -81,6 +84,7 @@ class Owner {
 
   explicit Owner(const Team& team) : team_(team) {}
   std::shared_ptr<Call> submit(std::shared_ptr<Call> call);
+  bool wait_shared(const std::shared_ptr<Call>& call, Clock::time_point deadline);
   bool advance_shared(Call& call, Clock::time_point deadline);
   rt::sdk::Error shared_failure();
   void run();
