@@ -1,4 +1,4 @@
-// What the gradient of attention takes from the forward.
+// This file has the data that the gradient of attention takes from the forward.
 #ifndef BACKENDS_GPU_ATTENTION_SAVED_H_
 #define BACKENDS_GPU_ATTENTION_SAVED_H_
 

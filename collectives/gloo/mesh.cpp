@@ -22,7 +22,7 @@ using Milliseconds = std::chrono::milliseconds;
 constexpr uint64_t kGreetingSlot = uint64_t{0x51} << 56;
 constexpr uint64_t kFarewellSlot = uint64_t{0x52} << 56;
 constexpr uint64_t kHeardSlot = uint64_t{0x54} << 56;
-// What a rank says in its greeting: whether it shares the segment of rank 0.
+// A greeting says whether its rank shares the segment of rank 0.
 constexpr char kApart = 1, kShares = 2;
 
 Milliseconds left(Deadline deadline) {

@@ -3,13 +3,11 @@
 // work.
 #include "rt/plugin.h"
 
-#include <cstring>
 #include <iterator>
 #include <memory>
 #include <numeric>
-#include <string>
-#include <string_view>
 
+#include "collectives/shared_memory/option.h"
 #include "communicator.h"
 #include "rt/sdk/communicator.h"
 #include "rt/sdk/error.h"
@@ -37,22 +35,7 @@ struct Instance {
   const rt_host* host = nullptr;
 };
 
-constexpr rt_option_spec kSharedMemory = {
-    sizeof(rt_option_spec), RT_OPTION_STRING, "shared_memory", "on",
-    "small all-reduces of ranks on one machine go through shared memory: on, off"};
-constexpr const rt_option_spec* kOptions[] = {&kSharedMemory};
-
-bool shares_memory(const rt_comm_options& options) {
-  std::string_view value = kSharedMemory.default_value;
-  for (uint32_t i = 0; i < options.option_count; ++i) {
-    if (std::strcmp(options.options[i]->key, kSharedMemory.key) == 0)
-      value = options.options[i]->value;
-  }
-  if (value == "on" || value == "off") return value == "on";
-  throw Error(RT_ERROR_INVALID_ARGUMENT,
-              rt::sdk::format("option shared_memory is '%s'; expected on or off",
-                              std::string(value).c_str()));
-}
+constexpr const rt_option_spec* kOptions[] = {&collectives::shared_memory::kOption};
 
 rt_status properties(void*, rt_comm_properties* result, rt_error* error) {
   return guard(error, [&] {
@@ -94,7 +77,7 @@ rt_status create(void* self, const rt_comm_options* options, rt_communicator** r
     *result = new rt_communicator{std::make_unique<Communicator>(
         host,
         collectives::gloo::Membership{options->rank, options->world_size, options->prefix,
-                                      shares_memory(*options)},
+                                      collectives::shared_memory::is_on(*options)},
         std::move(names),
         collectives::gloo::open_device(options->interface == nullptr ? "" : options->interface),
         deadline)};

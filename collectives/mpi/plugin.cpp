@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "collectives/shared_memory/option.h"
 #include "process.h"
 #include "rt/communicator.h"
 #include "rt/device.h"
@@ -54,21 +54,11 @@ constexpr rt_option_spec kLargestCount = {
 constexpr rt_option_spec kRing = {
     sizeof(rt_option_spec), RT_OPTION_STRING, "ring", "auto",
     "large all-reduces go around a ring: on, off, auto (where there are several hosts)"};
-constexpr rt_option_spec kSharedMemory = {
-    sizeof(rt_option_spec), RT_OPTION_STRING, "shared_memory", "on",
-    "small all-reduces of ranks on one machine go through shared memory: on, off"};
 constexpr const rt_option_spec* kOptions[] = {&kFinalizeTimeout, &kLargestCount, &kRing,
-                                              &kSharedMemory};
-
-std::string_view text_of(const rt_comm_options& options, const rt_option_spec& spec) {
-  for (uint32_t i = 0; i < options.option_count; ++i) {
-    if (std::strcmp(options.options[i]->key, spec.key) == 0) return options.options[i]->value;
-  }
-  return spec.default_value;
-}
+                                              &collectives::shared_memory::kOption};
 
 int64_t number_of(const rt_comm_options& options, const rt_option_spec& spec) {
-  const std::string_view text = text_of(options, spec);
+  const std::string_view text = rt::sdk::option_text(options, spec);
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < 1 || value > 1 << 30) {
@@ -81,12 +71,7 @@ int64_t number_of(const rt_comm_options& options, const rt_option_spec& spec) {
 
 mpi::Limits limits_of(const rt_comm_options& options) {
   using Ring = mpi::Limits::Ring;
-  const std::string_view ring = text_of(options, kRing), shares = text_of(options, kSharedMemory);
-  if (shares != "on" && shares != "off") {
-    throw Error(
-        RT_ERROR_INVALID_ARGUMENT,
-        format("option shared_memory is '%s'; expected on or off", std::string(shares).c_str()));
-  }
+  const std::string_view ring = rt::sdk::option_text(options, kRing);
   if (ring != "auto" && ring != "on" && ring != "off") {
     throw Error(RT_ERROR_INVALID_ARGUMENT,
                 format("option ring is '%s'; expected on, off or auto", std::string(ring).c_str()));
@@ -94,7 +79,7 @@ mpi::Limits limits_of(const rt_comm_options& options) {
   mpi::Limits limits;
   limits.largest_count = static_cast<uint64_t>(number_of(options, kLargestCount));
   limits.ring = ring == "auto" ? Ring::kBetweenHosts : ring == "on" ? Ring::kAlways : Ring::kNever;
-  limits.shared_memory = shares == "on";
+  limits.shared_memory = collectives::shared_memory::is_on(options);
   return limits;
 }
 

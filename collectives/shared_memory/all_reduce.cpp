@@ -43,7 +43,7 @@ void futex(std::atomic<uint32_t>& word, int operation, uint32_t value, const tim
 
 }  // namespace
 
-// What a rank tells the others. Lies in the segment.
+// The counters of one rank, which the others read. They lie in the segment.
 struct alignas(kLine) AllReduces::Rank {
   std::atomic<uint64_t> written;  // chunks that it has copied into its slots
   std::atomic<uint64_t> read;     // chunks of the others that it has added
@@ -52,7 +52,7 @@ struct alignas(kLine) AllReduces::Rank {
   std::atomic<uint32_t> sleepers;  // threads that sleep until the bell changes
 };
 
-// Describes the chunk in a slot. Lies in the segment.
+// A Slot describes the chunk in a slot. It lies in the segment.
 struct AllReduces::Slot {
   uint64_t count;  // elements of the whole vector
   rt_dtype dtype;
@@ -80,8 +80,6 @@ AllReduces::AllReduces(Segment segment, int rank, int ranks)
       ranks_(ranks),
       left_(static_cast<std::size_t>(ranks)),
       sources_(static_cast<std::size_t>(ranks)) {}
-
-AllReduces::~AllReduces() = default;
 
 AllReduces::Rank& AllReduces::at(int rank) const {
   return reinterpret_cast<Rank*>(segment_.data())[rank];

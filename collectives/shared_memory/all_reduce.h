@@ -55,7 +55,6 @@ class AllReduces {
   // `segment` is the same for all ranks; see segment_bytes(). It must be 0 when the first rank
   // joins.
   AllReduces(Segment segment, int rank, int ranks);
-  ~AllReduces();
   AllReduces(const AllReduces&) = delete;
   AllReduces& operator=(const AllReduces&) = delete;
 

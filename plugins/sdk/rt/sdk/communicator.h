@@ -15,6 +15,15 @@ namespace rt::sdk {
 // Mask of RT_DTYPE_BIT with every element type of the contract.
 inline constexpr uint64_t kAllDtypes = (RT_DTYPE_BIT(RT_INT8) << 1) - RT_DTYPE_BIT(RT_FLOAT32);
 
+// Returns the value of an option, or its default if the host does not give it. The text lives as
+// long as `options` and `spec`.
+inline const char* option_text(const rt_comm_options& options, const rt_option_spec& spec) {
+  for (uint32_t i = 0; i < options.option_count; ++i) {
+    if (std::strcmp(options.options[i]->key, spec.key) == 0) return options.options[i]->value;
+  }
+  return spec.default_value;
+}
+
 // Implements rt_communicator_api.capabilities for a plugin that supports every collective with
 // every reduction, also in place. `dtypes` and `memory_kinds` are the masks of each row. See
 // rt_communicator_api.capabilities for `rows` and `count`.
