@@ -26,8 +26,8 @@ using rt::sdk::format;
 constexpr int64_t kMostConvolutionWorkspace = 256 << 20;  // bytes
 // Engines that compute wrongly (cuDNN 9.19, H100). No note tells them apart from the others. The
 // first computes the gradient of 5 x 5 weights in float32 with an error of 2e-4 of its norm. The
-// second gives 0 in float16 where the result is -inf.
-constexpr int64_t kInexactGradientEngine = 17, kFiniteHalfEngine = 47;
+// others give 0 in float16 where the result is -inf.
+constexpr int64_t kInexactGradientEngine = 17, kFiniteHalfEngines[] = {32, 47};
 
 cudnnDataType_t type_of(rt_dtype dtype) {
   switch (dtype) {
@@ -232,8 +232,9 @@ class Cudnn : public gpu::Vendor {
     wishes.exact_float32 = c.dtype == RT_FLOAT32 && !tf32_;
     wishes.most_workspace = kMostConvolutionWorkspace;
     if (wishes.exact_float32 && c.direction == Direction::kBackwardWeights)
-      wishes.without_engine = kInexactGradientEngine;
-    if (c.dtype == RT_FLOAT16) wishes.without_engine = kFiniteHalfEngine;
+      wishes.without.push_back(kInexactGradientEngine);
+    if (c.dtype == RT_FLOAT16)
+      wishes.without.assign(std::begin(kFiniteHalfEngines), std::end(kFiniteHalfEngines));
     try {
       return find_plans(session_, Builder(*session_, c).get(), wishes, most);
     } catch (const Error& refusal) {  // this version of the library does not support the graph

@@ -75,7 +75,8 @@ std::shared_ptr<const Plan> make_plan(const std::shared_ptr<Session>& shared,
     return d.values<int64_t>(name, CUDNN_TYPE_INT64, 1).at(0);
   };
   const int64_t number = one(engine[0], CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
-  if (number == wishes.without_engine) return nullptr;
+  if (std::find(wishes.without.begin(), wishes.without.end(), number) != wishes.without.end())
+    return nullptr;
   const int64_t workspace = one(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
   if (workspace > wishes.most_workspace) return nullptr;
   return std::make_shared<const Plan>(

@@ -58,7 +58,7 @@ struct Wishes {
   bool exact_float32 = false;         // no tensor cores, because they round float32
   bool compiles_at_run_time = false;  // may it be compiled when the plan is made?
   int64_t most_workspace = 0;         // bytes
-  int64_t without_engine = -1;        // the number of an engine that is not wanted; -1: none
+  std::vector<int64_t> without;       // the numbers of engines that are not wanted
 };
 
 // A plan that can be launched. It keeps what it was made from, and the library that its descriptors
