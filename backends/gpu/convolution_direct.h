@@ -38,7 +38,7 @@ struct DirectForward {
       for (int32_t kw = 0; kw < s.kw; ++kw) {
         const int32_t column = left + kw * s.dilation_w;
         // Padding is multiplied, too, so that 0 times infinity is what it is elsewhere.
-        const bool real = inside(row, s.h) & inside(column, s.w);
+        const bool real = inside(row, s.h) && inside(column, s.w);
         const int32_t from = (row * s.w + column) * channels;
         for (int32_t c = 0; c < s.cg; ++c, ++weights) {
           const Compute<T> value = element_if(real, image, from + c);

@@ -32,8 +32,8 @@ class Patches {
   GPU_DEVICE auto term(int64_t k) const { return of<!kPixelLines>(k); }
   template <typename Term>
   GPU_DEVICE Compute<T> value(const Line& line, const Term& term, bool real) const {
-    const bool in = inside(line.row + term.row, s_.h) & inside(line.column + term.column, s_.w);
-    return element_if(real & in, x_, line.offset + term.offset);
+    const bool in = inside(line.row + term.row, s_.h) && inside(line.column + term.column, s_.w);
+    return element_if(real && in, x_, line.offset + term.offset);
   }
 
  private:

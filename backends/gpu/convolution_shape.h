@@ -8,12 +8,14 @@
 
 namespace backends::gpu {
 
-// The weights and each image have fewer than 2^31 elements; the whole batch may have more.
+// The weights have fewer than 2^31 elements, and so has an image where the kernels count them with
+// 32 bits; the whole batch may have more.
 struct ConvShape {
   int64_t n, o, c;  // images, and the channels of the result and of the image
   int64_t groups;
   int32_t cg, og, kh, kw;  // channels of one group, rows and columns of the weights
   int32_t h, w, p, q;      // rows and columns of the image and of the result
+  int32_t padded_h, padded_w;
   int32_t stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w;
   GPU_BOTH int64_t taps() const { return int64_t{kh} * kw; }
 };
@@ -42,8 +44,7 @@ class Places {
   }
 
  private:
-  // Numbers a little behind the last are asked for, too.
-  static constexpr int64_t kMostSmall = int64_t{1} << 30;
+  static constexpr int64_t kMostSmall = int64_t{1} << 31;
   Divisor middle_, inner_;
   bool small_;  // as nearly all are: 32 bits are enough
 };

@@ -41,14 +41,17 @@ class GradientPatches {
     int32_t row = line.row - term.row, column = line.column - term.column;
     int64_t at = line.offset + term.offset;
     if constexpr (kStrided) {
+      real = real && row >= 0 && column >= 0;
+      if (!real) row = column = 0;
       const auto p = static_cast<int32_t>(rows_.small_quotient(static_cast<uint32_t>(row)));
       const auto q = static_cast<int32_t>(columns_.small_quotient(static_cast<uint32_t>(column)));
-      real = real & (row >= 0) & (column >= 0) & (p * s_.stride_h == row) &
-             (q * s_.stride_w == column);
+      real =
+          real & (p * s_.stride_h == row) & (q * s_.stride_w == column) & (p < s_.p) & (q < s_.q);
+      if (!real) return Compute<T>(0);
       row = p, column = q;
       at += pixel(row, column);
     }
-    return element_if(real & inside(row, s_.p) & inside(column, s_.q), dy_, at);
+    return element_if(real && inside(row, s_.p) && inside(column, s_.q), dy_, at);
   }
 
  private:

@@ -24,31 +24,17 @@ double result_bytes(const Operation& op, uint32_t own_inputs) {
 
 // ---- matmul
 
-// The libraries, too, count with 32 bits. `what` is in the plural.
-int32_t narrowed(int64_t size, const char* operation, const char* what) {
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  if (size <= kMost) return static_cast<int32_t>(size);
-  throw rt::sdk::Error(
-      RT_ERROR_UNSUPPORTED,
-      rt::sdk::format("%s: %lld %s, and the own kernel takes at most %lld", operation,
-                      static_cast<long long>(size), what, static_cast<long long>(kMost)));
-}
-
 // Steps are the distances in memory between neighbouring lines, terms and matrices.
 template <typename T>
 struct Matrix {
   using Line = const T*;
   const T* data;
-  int64_t line_step;
-  int32_t term_step;
-  int64_t batch_step;
+  int64_t line_step, term_step, batch_step;
   bool along_k;
   GPU_DEVICE const T* line(int64_t batch, int64_t i) const {
     return data + batch * batch_step + i * line_step;
   }
-  GPU_DEVICE int64_t term(int64_t k) const {
-    return static_cast<int64_t>(static_cast<int32_t>(k)) * term_step;
-  }
+  GPU_DEVICE int64_t term(int64_t k) const { return k * term_step; }
   GPU_DEVICE Compute<T> value(const T* line, int64_t term, bool real) const {
     return element_if(real, line, term);
   }
@@ -108,12 +94,9 @@ Kernel matmul_kernel(const MatmulShape& s, const Operation& op) {
   kernel.workspace_bytes = std::max(workspace_of<C>(e), column_bytes);
   kernel.work = product_work<C, TallTile>(e, a_bytes, b_bytes, result_bytes(op, 2), "matmul");
   if (s.row_sums) column_work(kernel.work, a_bytes, bytes_of(op.output(1)), column_bytes);
-  narrowed(e.k, "matmul", "terms");
-  const int32_t left_step = s.ta ? narrowed(e.m, "matmul", "columns of a") : 1;
-  const int32_t right_step = s.tb ? 1 : narrowed(e.n, "matmul", "columns of b");
   kernel.run = [=](const Launch& l) {
-    const Matrix<T> left{l.input<T>(0), s.ta ? 1 : e.k, left_step, e.m * e.k, !s.ta};
-    const Matrix<T> right{l.input<T>(1), s.tb ? e.k : 1, right_step, s.shared_b ? 0 : e.k * e.n,
+    const Matrix<T> left{l.input<T>(0), s.ta ? 1 : e.k, s.ta ? e.m : 1, e.m * e.k, !s.ta};
+    const Matrix<T> right{l.input<T>(1), s.tb ? e.k : 1, s.tb ? 1 : e.n, s.shared_b ? 0 : e.k * e.n,
                           s.tb};
     const StoreMatrix<Out> store{l.output<Out>(0), e.m, e.n, post.bind(l)};
     product<C, TallTile>(l, e, left, right, store, "matmul");
@@ -125,7 +108,7 @@ Kernel matmul_kernel(const MatmulShape& s, const Operation& op) {
 }
 
 Kernel make_matmul(const Properties& properties, const Operation& op) {
-  // The post-operations of post_ops.h do not store.
+  // Only a library's product stores on the way (kernel_table.cpp).
   if (rt::sdk::stored_outputs(op) > 0)
     throw rt::sdk::Error(RT_ERROR_UNSUPPORTED, "matmul: the own kernel does not store");
   const MatmulShape s = matmul_shape(properties, op);
@@ -140,6 +123,15 @@ Kernel make_matmul(const Properties& properties, const Operation& op) {
 
 // ---- convolutions
 
+// The kernels count with 32 bits. `what` is in the plural.
+int32_t narrowed(const Operation& op, int64_t size, const char* what) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  if (size <= kMost) return static_cast<int32_t>(size);
+  throw rt::sdk::Error(
+      RT_ERROR_UNSUPPORTED,
+      rt::sdk::format("%s: %lld %s, and the own kernel takes at most %lld", op.desc().name,
+                      static_cast<long long>(size), what, static_cast<long long>(kMost)));
+}
 // A stride or a dilation. A longer one than fits is multiplied with 0 only, because rows and
 // columns fit.
 int32_t step_of(int64_t step) {
@@ -149,14 +141,11 @@ int32_t step_of(int64_t step) {
 ConvShape conv_shape(const Operation& op, const rt_tensor_desc& x, const rt_tensor_desc& w,
                      const rt_tensor_desc& y) {
   const rt::sdk::Window window = rt::sdk::convolution_window(op, w.dims[1], w.dims[2]);
+  const auto narrow = [&](int64_t size, const char* what) { return narrowed(op, size, what); };
   ConvShape s{};
-  const auto narrow = [&](int64_t size, const char* what) {
-    return narrowed(size, op.desc().name, what);
-  };
-  const int64_t rows = narrow(x.dims[1] + window.pad_top + window.pad_bottom, "padded rows");
-  const int64_t columns = narrow(x.dims[2] + window.pad_left + window.pad_right, "padded columns");
-  const int64_t channels = narrow(std::max(x.dims[3], y.dims[3]), "channels");
-  narrow(narrow(rows * columns, "pixels of an image") * channels, "elements of a padded image");
+  s.padded_h = narrow(x.dims[1] + window.pad_top + window.pad_bottom, "padded rows");
+  s.padded_w = narrow(x.dims[2] + window.pad_left + window.pad_right, "padded columns");
+  narrow(std::max(x.dims[3], y.dims[3]), "channels");
   narrow(rt::sdk::element_count(w), "weights");
   s.n = narrow(x.dims[0], "images"), s.c = x.dims[3], s.o = y.dims[3];
   s.h = static_cast<int32_t>(x.dims[1]), s.w = static_cast<int32_t>(x.dims[2]);
@@ -169,6 +158,16 @@ ConvShape conv_shape(const Operation& op, const rt_tensor_desc& x, const rt_tens
   s.pad_left = static_cast<int32_t>(window.pad_left);
   s.dilation_h = step_of(window.dilation_h), s.dilation_w = step_of(window.dilation_w);
   return s;
+}
+
+// Refuses an image whose elements are too many.
+void check_image(const Operation& op, int64_t rows, int64_t columns, int64_t channels,
+                 const char* what) {
+  narrowed(op, narrowed(op, rows * columns, "pixels of an image") * channels, what);
+}
+// Refuses an image that patches cannot be read from.
+void check_patches(const Operation& op, const ConvShape& s) {
+  check_image(op, s.padded_h, s.padded_w, s.c, "elements of a padded image");
 }
 
 // Stores a result [rows, channels of all groups]; j is a column of one group.
@@ -198,14 +197,16 @@ Kernel direct_forward(const ConvShape& s, const Operation& op) {
 }
 
 Kernel make_conv2d(const Properties& properties, const Operation& op) {
-  constexpr int64_t kFewTaps = 32;  // not worth the tiles of a product
+  // Not worth the tiles of a product; the weights of a group are read from the first-level cache.
+  constexpr int64_t kFewTaps = 32, kFewWeights = 1024;
   const ConvShape s = conv_shape(op, op.input(0), op.input(1), op.output(0));
+  check_patches(op, s);
   const int64_t taps = s.taps() * s.cg;
   const Extent e = extent_of<TallTile>(properties, s.n * s.p * s.q, s.og, taps, s.groups);
   const PostPlan post(op);
   return for_floating(op.input(0).dtype, [&]<typename T>() {
     using C = Compute<T>;
-    if (taps <= kFewTaps) return direct_forward<T>(s, op);
+    if (taps <= kFewTaps && taps * s.og <= kFewWeights) return direct_forward<T>(s, op);
     Kernel kernel;
     kernel.workspace_bytes = workspace_of<C>(e);
     kernel.work = product_work<C, TallTile>(e, bytes_of(op.input(0)), bytes_of(op.input(1)),
@@ -226,18 +227,22 @@ Kernel make_conv2d(const Properties& properties, const Operation& op) {
 // of two numbers.
 bool folding_pays(const ConvShape& s, const Extent& unfolded, uint64_t bytes) {
   constexpr uint64_t kMostBytes = 256 << 20;
+  constexpr int64_t kMostColumns = 65535 * TallTile::kColumns;  // of a grid
   // Products that take as long as to write a result, to read it again and to add it (H100).
   constexpr double kOfResult = 50;
   const auto padded = [](int64_t size, int64_t to) {
     return static_cast<double>(divide_up(size, to) * to);
   };
-  const double taps = static_cast<double>(s.taps() * s.og);
-  const double whole =
-      static_cast<double>(s.n * s.h * s.w) * taps *
-      padded(s.cg, s.cg <= TallTile::kColumns ? TallTile::kColumns : SquareTile::kColumns);
-  const double parts = static_cast<double>(unfolded.m) * padded(unfolded.n, SquareTile::kColumns) *
-                       (padded(s.og, SquareTile::kDepth) + kOfResult);
-  return bytes <= kMostBytes && parts < whole;
+  const auto columns = [&](int64_t size, bool special) {
+    return padded(size, special ? TallTile::kColumns : SquareTile::kColumns);
+  };
+  const double whole = static_cast<double>(s.n * s.h * s.w) * static_cast<double>(s.taps() * s.og) *
+                       columns(s.cg, TallTile::suits(0, s.cg));
+  const double parts = static_cast<double>(unfolded.m) *
+                       (columns(unfolded.n, unfolded.special) * padded(s.og, SquareTile::kDepth) +
+                        static_cast<double>(unfolded.n) * kOfResult);
+  if (bytes > kMostBytes || unfolded.n > kMostColumns) return false;
+  return parts < whole;
 }
 
 template <typename T>
@@ -254,7 +259,7 @@ Kernel folded_gradient(const ConvShape& s, const Extent& e, const Operation& op)
   kernel.run = [=, post = PostPlan(op)](const Launch& l) {
     C* const products = reinterpret_cast<C*>(static_cast<char*>(l.workspace) + partial);
     const Matrix<T> dy{l.input<T>(0), s.o, 1, s.og, true};
-    const Matrix<T> weights{l.input<T>(1), 1, static_cast<int32_t>(e.n), s.og * e.n, false};
+    const Matrix<T> weights{l.input<T>(1), 1, e.n, s.og * e.n, false};
     product<C, TallTile>(l, e, dy, weights, StoreMatrix<C>{products, e.m, e.n, PostOps{}},
                          "conv2d_backward_data");
     for_channels<T, FoldGradient>(l, s.n * s.h * s.w * s.c, s.cg, "conv2d_backward_data",
@@ -274,6 +279,11 @@ Kernel make_conv2d_backward_data(const Properties& properties, const Operation& 
     using C = Compute<T>;
     if (folding_pays(s, unfolded, static_cast<uint64_t>(unfolded.results()) * sizeof(C)))
       return folded_gradient<T>(s, unfolded, op);
+    if (s.stride_h > 1 || s.stride_w > 1) {
+      check_image(op, s.p, s.q, s.o, "elements of a gradient's image");
+    } else {
+      check_image(op, s.padded_h, s.padded_w, s.o, "elements of a padded gradient's image");
+    }
     Kernel kernel;
     kernel.workspace_bytes = workspace_of<C>(e);
     kernel.work = product_work<C, TallTile>(e, bytes_of(op.input(0)), bytes_of(op.input(1)),
@@ -296,6 +306,7 @@ Kernel make_conv2d_backward_data(const Properties& properties, const Operation& 
 
 Kernel make_conv2d_backward_weights(const Properties& properties, const Operation& op) {
   const ConvShape s = conv_shape(op, op.input(0), op.output(0), op.input(1));
+  check_patches(op, s);
   const int64_t pixels = s.n * s.p * s.q, taps = s.taps() * s.cg;
   const Extent e = extent_of<SmallTile>(properties, s.og, taps, pixels, s.groups);
   const bool bias = op.output_count() > 1;
@@ -311,7 +322,7 @@ Kernel make_conv2d_backward_weights(const Properties& properties, const Operatio
     }
     kernel.run = [=](const Launch& l) {
       // Batch b is group b, whose rows of dw follow those of the group before.
-      const Matrix<T> gradient{l.input<T>(1), 1, static_cast<int32_t>(s.o), s.og, false};
+      const Matrix<T> gradient{l.input<T>(1), 1, s.o, s.og, false};
       const Patches<T, false> patches(l.input<T>(0), s);
       const StoreMatrix<T> store{l.output<T>(0), s.og, taps, PostOps{}};
       product<C, SmallTile>(l, e, gradient, patches, store, "conv2d_backward_weights");

@@ -65,14 +65,15 @@ class Carried {
     const int real = end - first < kDepth ? static_cast<int>(end - first) : kDepth;
     if (from.along_k) {
       const int k = term_of(from, 0);
-      const auto term = from.term(first + k);
+      const auto term = from.term(first + (k < real ? k : 0));
       GPU_UNROLL
       for (int c = 0; c < kCount; ++c) values_[c] = from.value(lines_[c], term, k < real);
     } else {
       GPU_UNROLL
       for (int c = 0; c < kCount; ++c) {
         const int k = term_of(from, c);
-        values_[c] = from.value(lines_[0], from.term(first + k), k < real);
+        const auto term = from.term(first + (k < real ? k : 0));
+        values_[c] = from.value(lines_[0], term, k < real);
       }
     }
   }
