@@ -198,7 +198,8 @@ Family convolution_pooling(const char* operation, bool backward) {
   if (backward) f.terms = terms_of_limits;
   f.huge = backward ? 1e7 : 1e15;
   f.not_finite = NotFinite::kMaySpread;
-  f.finite_inputs = [backward](const Sizes&) { return backward ? 3u : 2u; };
+  // The weights, as for conv2d: 1 of the forward operation, which is 3 behind x and dy.
+  f.finite_inputs = [backward](const Sizes&) { return backward ? 0b1011u : 0b10u; };
   return f;
 }
 

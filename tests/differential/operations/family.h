@@ -98,7 +98,8 @@ struct Family {
   uint32_t counters = 0;
   // Bit i marks input i as one whose last element is a count, which stays as it was drawn.
   uint32_t ends_with_count = 0;
-  // The inputs (bit i: input i) that the contract wants finite, for these parameters.
+  // The operands that have to be finite, for these parameters. Bit i: operand i as Plant counts
+  // them, those of the forward operation behind those of the backward one.
   std::function<uint32_t(const Sizes&)> finite_inputs = [](const Sizes&) { return 0u; };
 };
 

@@ -125,7 +125,7 @@ class Maker {
  private:
   void plant(rt_dtype dtype, size_t index, double huge, std::vector<double>& values) const {
     if (index < inputs_ && (family_.counters >> index & 1)) return;
-    const bool finite = index < inputs_ && (finite_ >> index & 1);
+    const bool finite = finite_ >> index & 1;
     for (const Plant& p : recipe_.plants) {
       if (p.operand != index || values.empty()) continue;
       const double value = plant_value(family_, dtype, p.value, huge);
