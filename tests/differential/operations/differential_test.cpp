@@ -86,6 +86,11 @@ TEST(DifferentialCompare, ForgivesWhatRoundingOfTheOperandsDoes) {
   EXPECT_FALSE(compare({1e-4}, {0}, {2e-4}));
 }
 
+TEST(DifferentialCompare, ForgivesTheToleranceBesideAChoiceThatRoundingTurns) {
+  EXPECT_FALSE(compare({-100.0005, 1}, {100, 1}, {-100, 1}));
+  EXPECT_TRUE(compare({-100.01, 1}, {100, 1}, {-100, 1}));
+}
+
 TEST(DifferentialCompare, ForgivesTheLastBitsOfTermsThatCancel) {
   const std::vector<double> terms = {1e6, 1}, expected = {0, 1};
   const auto compare_sums = [&](const std::vector<double>& actual) {
