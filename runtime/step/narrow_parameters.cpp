@@ -92,17 +92,25 @@ void narrow_parameters(Step& step, const StepInput& input) {
   NarrowParameters(step, strategy.precision.activations).run();
 }
 
+// The copy is either written by the updates of all groups or cast as a whole: whoever renews it
+// takes it for written if one update has it as an output.
 void narrow_in_update(Step& step, graph::Target& target) {
   const ValueId narrow = step.values.buffers.narrow;
-  for (Node& node : step.graph.nodes) {
-    if (!graph::is_optimizer(node.op) || node.outputs.back() != narrow) continue;
+  const auto writes = [&](const Node& node) {
+    return graph::is_optimizer(node.op) && node.outputs.back() == narrow;
+  };
+  for (const Node& node : step.graph.nodes) {
+    if (!writes(node)) continue;
     const graph::Support support = target.support(step.graph, node);
     if (support.supported && !support.emulated) continue;
-    node.outputs.pop_back();
     step.notes.push_back("after each update the parameters are cast to " +
                          graph::name_of(step.graph.value(narrow).dtype) + ": " + node.op + " of " +
                          target.name() + " does not write them in 16 bits (" + support.reason +
                          ")");
+    for (Node& other : step.graph.nodes) {
+      if (writes(other)) other.outputs.pop_back();
+    }
+    return;
   }
 }
 
