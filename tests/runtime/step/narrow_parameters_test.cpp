@@ -194,5 +194,24 @@ TEST_F(NarrowParametersTest, ADeviceThatCannotWriteThemCastsAfterEachUpdate) {
                   testing::HasSubstr("refused by the option 'refuse'"))));
 }
 
+// Otherwise the copy would count as renewed although it is only in part.
+TEST_F(NarrowParametersTest, NoUpdateWritesThemIfThatOfAnotherGroupCannot) {
+  recipe_.optimizer.name = "adam";
+  config::OptimizerGroup biases;
+  biases.name = "rmsprop";
+  biases.lr = 0.005;
+  biases.parameters = {"*.bias"};
+  recipe_.optimizer.groups = {biases};
+  exec::DeviceTarget target(test::open_device("reference"), {.tune = exec::Tune::kOff});
+  step_ = compile_step({model_, recipe_, strategy_, StepForm{Purpose::kTraining, 4}}, target);
+  ASSERT_EQ(nodes(RT_OP_ADAMW, Phase::kUpdate).size(), 1u);
+  for (const Node& node : step_.graph.nodes) {
+    if (node.phase != Phase::kUpdate) continue;
+    for (const ValueId v : node.outputs)
+      EXPECT_NE(step_.graph.storage(v), step_.values.buffers.narrow) << node.op;
+  }
+  EXPECT_THAT(step_.notes, testing::Contains(testing::HasSubstr("after each update")));
+}
+
 }  // namespace
 }  // namespace runtime::step
