@@ -197,7 +197,8 @@ Kernel direct_forward(const ConvShape& s, const Operation& op) {
 }
 
 Kernel make_conv2d(const Properties& properties, const Operation& op) {
-  // Not worth the tiles of a product; the weights of a group are read from the first-level cache.
+  // So few taps are not worth the tiles of a product, and so few weights of a group stay in the
+  // first-level cache, from which each thread reads them.
   constexpr int64_t kFewTaps = 32, kFewWeights = 1024;
   const ConvShape s = conv_shape(op, op.input(0), op.input(1), op.output(0));
   check_patches(op, s);

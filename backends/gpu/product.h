@@ -34,9 +34,10 @@ uint64_t workspace_of(const Extent& e) {
   return e.splits == 1 ? 0 : static_cast<uint64_t>(e.splits * e.results()) * sizeof(C);
 }
 
-// What product() queues, if the operands are `left` and `right` bytes, and the result with the
-// operands of its post-operations `result` bytes. A row of blocks reads the right operand at the
-// same time, so it comes from memory once; the left one comes once for each column of blocks.
+// Lists the kernels that product() queues, if the operands are `left` and `right` bytes, and the
+// result with the operands of its post-operations `result` bytes. A row of blocks reads the right
+// operand at the same time, so it comes from memory once; the left one comes once for each column
+// of blocks.
 template <typename C, typename Special>
 std::vector<Work> product_work(const Extent& e, double left, double right, double result,
                                const char* name) {

@@ -44,7 +44,8 @@ struct TileSums {
   }
 };
 
-// What a block has in shared memory: the operands of a step or, at the end, its results.
+// A block keeps the operands of a step in shared memory and, at the end, its results in their
+// place.
 template <typename C, int Operands, int Results>
 union alignas(16) TileMemory {
   C operands[Operands];
