@@ -19,7 +19,10 @@ noise of that size; a tensor may be HALF times as far away as the largest of the
 the gradients' errors to the largest change was 0.5 in the median, 1.03 at the 99th percentile and 1.65 at most; that of losses
 and weights after five steps was 0.3, 1.24 and 2.7. The first gradient is as far away as the twin's own rounding (1.00 in the
 median), since both round at the same places. If this changes a loss by CHAOTIC_HALF of itself, nothing is compared, and the
-network is counted as well.
+network is counted as well. The noise is drawn HALF_DRAWS times. Before a network is called wrong, it is drawn SECOND_HALF_DRAWS
+times more, and SECOND_HALF times the largest change counts instead: where the sign of a small gradient decides the direction
+of a step of Adam or Lion, a few draws may all find the same sign. In the network that showed this, 7 of 40 draws moved a bias
+as far as the runtime did, and none of the first three.
 """
 import fnmatch
 import math
@@ -33,7 +36,7 @@ import numpy as np
 import torch
 
 from exchange import read_safetensors, write_safetensors
-from networks_files import Failed, read_metrics, run, toml_text, write_data
+from networks_files import Failed, read_metrics, run, toml_text, types_of, write_data
 from networks_training import STATISTICS, Batches, Training, start_values
 from networks_twin import Network, Unsupported
 
@@ -42,7 +45,9 @@ warnings.filterwarnings("ignore")
 RELATIVE = {"float64": 1e-9, "float32": 2e-5}
 ROUNDING = {"float64": 2.0**-53, "float32": 2.0**-24}
 HALF_TYPES = {"bf16": (torch.bfloat16, 2.0**-9), "f16": (torch.float16, 2.0**-12)}  # and the error of one rounding
+TYPE_NAMES = {"bf16": "bfloat16", "f16": "float16"}
 ROUNDINGS, SENSITIVE, SINGLE, HALF = 64, 20, 16, 4
+HALF_DRAWS, SECOND_HALF_DRAWS, SECOND_HALF = 3, 40, 2
 CHAOTIC, CHAOTIC_HALF = 1e-3, 0.5  # relative change of a loss above which nothing is compared
 SMALL = 1.0  # the least gradient norm in bounds for rounding, for cases in which all gradients vanish
 KINKS = {"relu", "max_pool2d"}
@@ -111,7 +116,7 @@ class Truth:
         if not all(np.isfinite(v).all() for v in self.exact.values()):
             raise Unsupported("PyTorch's own numbers are not finite")
         self.largest = max([norm(v) for n, v in self.exact.items() if n.startswith("gradient ")] or [0.0])
-        self.changes, self.half = {}, None
+        self.changes, self.half, self.half_factor = {}, {}, HALF
 
     def change(self, dtype):
         """For every tensor, the largest change by noise of the size of the type's rounding."""
@@ -120,19 +125,29 @@ class Truth:
             self.changes[dtype] = {n: max(norm(r[n] - v) for r in runs) for n, v in self.exact.items()}
         return self.changes[dtype]
 
-    def errors_of(self, **options):
-        found = self.training(**options).run(self.start)
+    def errors_of(self, jitter=0.0, **options):
+        found = self.training(**options).run(self.start, jitter)
         return {n: norm(found[n] - v) for n, v in self.exact.items()}
 
     def half_errors(self):
         """For every tensor, the error of a 16-bit type: by rounding as the runtime does, and by noise of that size."""
-        if self.half is None:
-            dtype, rounding = HALF_TYPES[self.mixed]
-            self.half = self.errors_of(rounding=dtype)
-            for _ in range(3):
-                moved = self.training(noise=(rounding, 0.0)).run(self.start, rounding)
-                self.half = {n: max(error, norm(moved[n] - self.exact[n])) for n, error in self.half.items()}
+        if not self.half:
+            self.half = self.errors_of(rounding=HALF_TYPES[self.mixed][0])
+            self.disturb(HALF_DRAWS)
         return self.half
+
+    def disturb(self, draws):
+        """Raises half_errors() to the largest errors of further trainings under noise."""
+        rounding = HALF_TYPES[self.mixed][1]
+        for _ in range(draws):
+            moved = self.errors_of(noise=(rounding, 0.0), jitter=rounding)
+            self.half = {n: max(error, moved[n]) for n, error in self.half.items()}
+
+    def doubt(self):
+        """Draws the noise many times more, so that a smaller factor of its changes is enough; only once."""
+        if self.half_factor == HALF:
+            self.half_factor = SECOND_HALF
+            self.disturb(SECOND_HALF_DRAWS)
 
     def is_chaotic(self):
         """Whether rounding alone moves a loss so far that a comparison tells nothing, or makes it overflow the type."""
@@ -166,7 +181,7 @@ class Truth:
             error = single[name] if math.isfinite(single[name]) else 0.0
             limit += SENSITIVE * change[name] + share * error
             if half:
-                limit += HALF * half[name] + 2 * HALF_TYPES[self.mixed][1] * own
+                limit += self.half_factor * half[name] + 2 * HALF_TYPES[self.mixed][1] * own
             if self.kind_of(name) == "running_var":  # of equal numbers: (error of the mean)^2
                 limit += (ROUNDINGS * ROUNDING[dtype]) ** 2
             found[name] = limit
@@ -281,22 +296,22 @@ class Case:
         os.remove(os.path.join(self.folder, "run", "metrics.jsonl"))
         return found
 
-    def compare(self, runtime, device, dtype):
-        """A list of (error / allowed, name, error, norm), the worst first."""
-        found, allowed, list_ = self.results(runtime, device, dtype), self.truth.allowed(dtype), []
+    def compare(self, found, dtype):
+        """The worst (error / allowed, name, error, norm) of the results of the runtime."""
+        allowed, list_ = self.truth.allowed(dtype), []
         overflow = self.truth.mixed == "f16" and not all(np.isfinite(v).all() for v in found.values())
         for name, exact in self.truth.exact.items():
             if self.is_left_out(name, found, overflow):
                 continue
             if name not in found or found[name].shape != exact.shape:
                 what = " is missing" if name not in found else f" is {found[name].shape}, expected {exact.shape}"
-                return [(math.inf, name + what, 0, 0)]
+                return math.inf, name + what, 0, 0
             error = norm(found[name].astype(np.float64) - exact)
             if not math.isfinite(allowed[name]):
                 continue  # rounding may change it by any amount, for example where a channel of 16-bit numbers is constant
             ratio = error / allowed[name] if allowed[name] > 0 else (math.inf if error > 0 else 0.0)
             list_.append((ratio if math.isfinite(error) else math.inf, name, error, norm(exact)))
-        return sorted(list_, reverse=True) or [(0.0, "nothing that can be compared", 0, 0)]
+        return max(list_, default=(0.0, "nothing that can be compared", 0, 0))
 
     def is_left_out(self, name, found, overflow):
         if name == "logits" and name not in found:
@@ -304,12 +319,12 @@ class Case:
         return not self.truth.is_compared(name) or (overflow and name.startswith("gradient "))
 
 
-def devices_of(case, devices):
-    """Pairs of device and type. 16-bit types run on the reference only, since `cpu` has them on some processors only."""
-    mixed = case["config"]["training"].get("mixed_precision", "none") != "none"
-    if mixed:
-        devices = [d for d in devices if d != "cpu"]
-    return [(d, "float64" if d == "reference" and not mixed else "float32") for d in devices]
+def devices_of(case, devices, runtime):
+    """Pairs of device and type: those of the devices that compute in the case's 16-bit type, if it has one."""
+    mixed = case["config"]["training"].get("mixed_precision", "none")
+    if mixed != "none":
+        devices = [d for d in devices if TYPE_NAMES[mixed] in types_of(runtime, d)]
+    return [(d, "float64" if d == "reference" and mixed == "none" else "float32") for d in devices]
 
 
 def initial_problem(case, parameters, start):
@@ -325,8 +340,8 @@ def initial_problem(case, parameters, start):
         if bound is None and deviation is None:
             problem = not np.allclose(values, value if p.kind != "bias" else 0, atol=1e-7)
         elif bound is not None:
-            few = values.size < 30
-            problem = abs(values).max() > bound * (1 + 1e-6) or (not few and abs(values).max() < bound * (1 - 8 / values.size))
+            low = 1 - 20 / values.size  # the largest of many uniform numbers is lower once in e^20 tensors
+            problem = abs(values).max() > bound * (1 + 1e-6) or abs(values).max() < bound * low
         else:
             problem = values.size >= 30 and abs(values.std() / deviation - 1) > 6 / math.sqrt(2 * values.size)
         if problem:
@@ -361,11 +376,15 @@ def check_draw(case, runtime, devices, draw):
         result = {"status": "ok", "types": sorted(coverage.types), "pairs": sorted(map(list, coverage.pairs)), "worst": {}}
         if case["data"]["start"] == "own" and (problem := initial_problem(case, c.truth.parameters, c.truth.start)):
             return dict(result, status="wrong", what=problem, device="reference")
-        for device, dtype in devices_of(case, devices):
+        for device, dtype in devices_of(case, devices, runtime):
             if dtype == "float32" and c.truth.is_chaotic():
                 result["chaotic"] = True
                 continue
-            worst = c.compare(runtime, device, dtype)[0]
+            found = c.results(runtime, device, dtype)
+            worst = c.compare(found, dtype)
+            if worst[0] > 1 and c.truth.mixed != "none":
+                c.truth.doubt()
+                worst = c.compare(found, dtype)
             result["worst"][device] = round(worst[0], 4)
             if worst[0] > 1:
                 what = f"{worst[1]}: {worst[2]:.3g} away, norm {worst[3]:.3g}, {worst[0]:.3g} times what is allowed"

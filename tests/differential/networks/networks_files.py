@@ -1,6 +1,8 @@
 """Files and processes of a case: its configuration as TOML, its data, and the results of a run of the program."""
+import functools
 import json
 import os
+import re
 import subprocess
 
 import numpy as np
@@ -112,6 +114,14 @@ def run(runtime, folder, arguments):
     if result.returncode != 0:
         raise Failed(result.returncode, result.stdout.decode(errors="replace").strip()[-3000:])
     return result.stdout.decode(errors="replace")
+
+
+@functools.lru_cache
+def types_of(runtime, backend):
+    """The element types in which the first device of the backend computes, as `runtime devices` names them; empty if the
+    device is not usable."""
+    line = re.search(rf"^{backend}:0 +usable .* computes in (.*?), (?:also stores|plugin)", run(runtime, ".", ["devices"]), re.M)
+    return frozenset(line[1].split(", ")) if line else frozenset()
 
 
 def read_metrics(path):
