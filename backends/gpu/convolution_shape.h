@@ -53,6 +53,13 @@ GPU_DEVICE bool inside(int32_t at, int32_t size) {
   return static_cast<uint32_t>(at) < static_cast<uint32_t>(size);
 }
 
+// The number of the window that begins at `at`; -1: there is none among `count`.
+GPU_DEVICE int32_t window_of(int32_t at, const Divisor& stride, int32_t count) {
+  if (at < 0) return -1;
+  const auto number = static_cast<int32_t>(stride.small_quotient(static_cast<uint32_t>(at)));
+  return number * static_cast<int32_t>(stride.value()) == at && number < count ? number : -1;
+}
+
 // A pixel or a tap: its distance in memory, and its row and column. A pixel and a tap together are
 // an element of the other tensor.
 struct Pixel {

@@ -36,10 +36,10 @@ struct FoldGradient {
         products + (group * images + at.pixel.outer) * s.p * s.q * taps + channel - group * s.cg;
     C sums[N] = {};
     for (int32_t kh = 0; kh < s.kh; ++kh) {
-      const int32_t p = window(at.pixel.middle + s.pad_top - kh * s.dilation_h, rows, s.p);
+      const int32_t p = window_of(at.pixel.middle + s.pad_top - kh * s.dilation_h, rows, s.p);
       if (p < 0) continue;
       for (int32_t kw = 0; kw < s.kw; ++kw) {
-        const int32_t q = window(at.pixel.inner + s.pad_left - kw * s.dilation_w, columns, s.q);
+        const int32_t q = window_of(at.pixel.inner + s.pad_left - kw * s.dilation_w, columns, s.q);
         if (q < 0) continue;
         const Pack<C, N> several = load<N>(from + (p * s.q + q) * taps + (kh * s.kw + kw) * s.cg);
         GPU_UNROLL
@@ -48,14 +48,6 @@ struct FoldGradient {
     }
     posts.apply<T, N>(Place{i * N, at.channel, s.c}, sums);
     store<N>(dx + i * N, narrow<T, N>(sums));
-  }
-
- private:
-  // The number of the window that begins at `at`; -1: there is none.
-  GPU_DEVICE static int32_t window(int32_t at, const Divisor& stride, int32_t count) {
-    if (at < 0) return -1;
-    const auto number = static_cast<int32_t>(stride.small_quotient(static_cast<uint32_t>(at)));
-    return number * static_cast<int32_t>(stride.value()) == at && number < count ? number : -1;
   }
 };
 

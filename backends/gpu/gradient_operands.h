@@ -41,17 +41,12 @@ class GradientPatches {
     int32_t row = line.row - term.row, column = line.column - term.column;
     int64_t at = line.offset + term.offset;
     if constexpr (kStrided) {
-      real = real && row >= 0 && column >= 0;
-      if (!real) row = column = 0;
-      const auto p = static_cast<int32_t>(rows_.small_quotient(static_cast<uint32_t>(row)));
-      const auto q = static_cast<int32_t>(columns_.small_quotient(static_cast<uint32_t>(column)));
-      real =
-          real & (p * s_.stride_h == row) & (q * s_.stride_w == column) & (p < s_.p) & (q < s_.q);
-      if (!real) return Compute<T>(0);
-      row = p, column = q;
-      at += pixel(row, column);
+      row = window_of(row, rows_, s_.p);
+      column = window_of(column, columns_, s_.q);
     }
-    return element_if(real && inside(row, s_.p) && inside(column, s_.q), dy_, at);
+    real = real && inside(row, s_.p) && inside(column, s_.q);
+    if (kStrided && real) at += pixel(row, column);
+    return element_if(real, dy_, at);
   }
 
  private:
