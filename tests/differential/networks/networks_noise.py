@@ -52,11 +52,12 @@ class NoisyProduct(torch.autograd.Function):
 
 
 class NoisySoftmax(torch.autograd.Function):
-    """Softmax with the closed form of its gradient, whose difference may cancel and leave rounding errors only."""
+    """Softmax with the closed form of its gradient, whose difference may cancel and leave rounding errors only. The gradient
+    reads the result as it is stored: store(y)."""
 
     @staticmethod
-    def forward(context, x, dim, noise):
-        y = torch.softmax(x, dim)
+    def forward(context, x, dim, noise, store):
+        y = store(torch.softmax(x, dim))
         context.save_for_backward(y)
         context.dim, context.noise = dim, noise
         return y
@@ -64,16 +65,17 @@ class NoisySoftmax(torch.autograd.Function):
     @staticmethod
     def backward(context, gradient):
         y, = context.saved_tensors
-        return y * (gradient - moved_sum(gradient * y, context.dim, context.noise)), None, None
+        return y * (gradient - moved_sum(gradient * y, context.dim, context.noise)), None, None, None
 
 
 class NoisyMean(torch.autograd.Function):
-    """softmax(scores) v, the end of an attention. Its gradient uses dO O, which cancels where a normalisation follows."""
+    """softmax(scores) v, the end of an attention. Its gradient uses dO O, with the stored result O = store(y): the difference
+    cancels where a normalisation follows, and only its rounding remains in the gradient of a bias of the keys."""
 
     @staticmethod
-    def forward(context, scores, v, noise):
+    def forward(context, scores, v, noise, store):
         p = torch.softmax(scores, -1)
-        y = moved_product(p, v, noise)
+        y = store(moved_product(p, v, noise))
         context.save_for_backward(p, v, y)
         context.noise = noise
         return y
@@ -83,7 +85,7 @@ class NoisyMean(torch.autograd.Function):
         p, v, y = context.saved_tensors
         each = moved_product(gradient, v.transpose(-1, -2), context.noise)
         dscores = p * (each - moved_sum(gradient * y, -1, context.noise))
-        return dscores, moved_product(p.transpose(-1, -2), gradient, context.noise), None
+        return dscores, moved_product(p.transpose(-1, -2), gradient, context.noise), None, None
 
 
 class NoisyNormalisation(torch.autograd.Function):

@@ -125,11 +125,14 @@ class Pass:
     def product(self, a, b):
         return NoisyProduct.apply(a, b, self.noise) if self.noise else a @ b
 
+    def rounds(self):
+        return self.noise or self.stored_noise or self.rounding
+
     def softmax(self, x, dim):
-        return Noise.apply(NoisySoftmax.apply(x, dim, self.noise), self.noise) if self.noise else torch.softmax(x, dim)
+        return NoisySoftmax.apply(x, dim, self.noise, self.operand) if self.rounds() else torch.softmax(x, dim)
 
     def weighted_mean(self, scores, v):
-        return NoisyMean.apply(scores, v, self.noise) if self.noise else torch.softmax(scores, -1) @ v
+        return NoisyMean.apply(scores, v, self.noise, self.operand) if self.rounds() else torch.softmax(scores, -1) @ v
 
     def normalised(self, x, mean, variance, eps, dims):
         """x normalised with statistics of x itself over `dims`."""
