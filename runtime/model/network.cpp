@@ -327,9 +327,8 @@ class NetworkBuilder {
       return build_.batch_norm_inference(x, gamma, beta, mean, var, bn.epsilon);
     if (!options_.split_batch_norm)
       return build_.batch_norm(x, gamma, beta, mean, var, bn.epsilon, bn.momentum);
-    if (net_.weight == graph::kNone)
-      net_.weight = input("weight", {options_.batch}, options_.dtype);
-    return build_.batch_norm_in_parts(x, net_.weight, gamma, beta, mean, var, bn.epsilon,
+    if (net_.real == graph::kNone) net_.real = input("real", {options_.batch}, options_.dtype);
+    return build_.batch_norm_in_parts(x, net_.real, gamma, beta, mean, var, bn.epsilon,
                                       bn.momentum);
   }
 

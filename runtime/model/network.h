@@ -44,15 +44,14 @@ struct NetworkOptions {
 
 // The forward pass as a graph. The caller provides the values `features` (kInput) and, where they
 // are not kNone, `step` and `sample_base` (kInput, int64 [1]), which dropout reads in training, and
-// `weight` (kInput, [batch], see plugins/operations.md, "Softmax and losses"), which split batch
-// norm reads.
+// `real` (kInput, [batch]: 1 for a sample, 0 for padding), which split batch norm reads.
 struct Network {
   graph::Graph graph;
   graph::ValueId features = graph::kNone;  // [N, H, W, C], [N, D] or token ids [N, L]
   graph::ValueId output = graph::kNone;    // logits or predictions
   graph::ValueId step = graph::kNone;      // kNone if no layer needs it
   graph::ValueId sample_base = graph::kNone;
-  graph::ValueId weight = graph::kNone;
+  graph::ValueId real = graph::kNone;
   std::vector<Parameter> parameters;  // in the order of the layers
   KeyValueCache cache;                // as NetworkOptions::cache says
   // Names of residuals and repeated blocks that are not inside another one. Node::layer of their

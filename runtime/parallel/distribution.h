@@ -15,7 +15,7 @@ namespace runtime::parallel {
 // kNone: no node of this rank reads that input.
 struct ShardValues {
   graph::ValueId features = graph::kNone, target = graph::kNone, weight = graph::kNone;
-  graph::ValueId sample_base = graph::kNone;
+  graph::ValueId real = graph::kNone, sample_base = graph::kNone;
 };
 
 // This rank, and how the step is distributed.

@@ -13,7 +13,6 @@ using graph::Graph;
 using graph::kNone;
 using graph::Node;
 using graph::NodeList;
-using graph::Phase;
 using graph::Rewriter;
 using graph::ValueId;
 
@@ -59,8 +58,8 @@ std::vector<ShardValues> repeat_step(Graph& graph, StepBuffers& buffers, const S
       v = replicate.of(s, v);
       return pipeline != nullptr && !is_input(graph, nodes, v) ? kNone : v;
     };
-    result.push_back(
-        {of(inputs.features), of(inputs.target), of(inputs.weight), of(inputs.sample_base)});
+    result.push_back({of(inputs.features), of(inputs.target), of(inputs.weight), of(inputs.real),
+                      of(inputs.sample_base)});
     if (pipeline == nullptr) buffers.losses.push_back(replicate.of(s, buffers.loss));
   }
   if (pipeline != nullptr) {

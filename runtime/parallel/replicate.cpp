@@ -43,7 +43,7 @@ bool Replicate::is_shared(ValueId storage) const {
       kind == ValueKind::kState || kind == ValueKind::kConstant)
     return true;
   return kind == ValueKind::kInput && storage != inputs_.features && storage != inputs_.target &&
-         storage != inputs_.weight && storage != inputs_.sample_base;
+         storage != inputs_.weight && storage != inputs_.real && storage != inputs_.sample_base;
 }
 
 ValueId Replicate::of(int shard, ValueId v) {

@@ -1,5 +1,4 @@
 // The passes that make the forward step: layers, loss, and the checks against the data set.
-#include <algorithm>
 
 #include "runtime/error.h"
 #include "runtime/graph/build.h"
@@ -12,7 +11,6 @@ namespace runtime::step {
 
 using graph::Dims;
 using graph::Graph;
-using graph::kNone;
 using graph::ValueId;
 using graph::ValueKind;
 
@@ -32,11 +30,7 @@ class Loss {
     values_.predictions = out.back();
     build_.layer = "loss";
     const Dims rows(out.begin(), classification() ? out.end() - 1 : out.begin() + 1);
-    if (values_.weight == kNone) {
-      values_.weight = graph_.add_value("weight", ValueKind::kInput, rows, dtype_);
-    } else if (rows.size() > 1) {
-      weigh_predictions(rows);
-    }
+    values_.weight = graph_.add_value("weight", ValueKind::kInput, rows, dtype_);
     classification() ? compare_with_labels(out) : compare_with_targets();
     const Purpose purpose = input_.form.purpose;
     const bool backward = input_.form.backward();
@@ -83,26 +77,6 @@ class Loss {
     if (loss.name == graph::kHuber) attributes = {{graph::kDelta, loss.huber_delta}};
     values_.loss = build_.regression_loss(loss.name.c_str(), values_.output, values_.target,
                                           values_.weight, attributes);
-  }
-
-  // The caller gives one weight for each prediction. Batch normalisation runs before the loss and
-  // reads one for each sample, which is the sum over the sample's predictions.
-  void weigh_predictions(const Dims& rows) {
-    const ValueId of_samples = values_.weight;
-    graph_.value(of_samples).kind = ValueKind::kTemporary;
-    graph_.value(of_samples).name.clear();
-    values_.weight = graph_.add_value("weight", ValueKind::kInput, rows, dtype_);
-    std::vector<graph::Node>& nodes = graph_.nodes;
-    const auto reader = std::find_if(nodes.begin(), nodes.end(), [&](const graph::Node& n) {
-      return std::count(n.inputs.begin(), n.inputs.end(), of_samples) > 0;
-    });
-    build_.layer = reader->layer;
-    const int64_t all_but_the_first = (int64_t{1} << rows.size()) - 2;
-    build_.node_into(
-        RT_OP_REDUCE, {values_.weight}, {of_samples},
-        {{RT_ATTR_FUNCTION, int64_t{RT_REDUCE_SUM}}, {RT_ATTR_AXES, all_but_the_first}});
-    std::rotate(nodes.begin(), nodes.end() - 1, nodes.end());
-    build_.layer = "loss";
   }
 
   // Makes the predictions an output. If they are a view (the output of a flatten), the caller gets
@@ -186,7 +160,7 @@ void forward(Step& step, const StepInput& input) {
   v.output = net.output;
   v.dropout_step = net.step;
   v.sample_base = net.sample_base;
-  v.weight = net.weight;
+  v.real = net.real;
   v.cache = std::move(net.cache);
   v.parameters = std::move(net.parameters);
   v.blocks = std::move(net.blocks);

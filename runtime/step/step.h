@@ -80,8 +80,10 @@ struct StepValues {
   graph::ValueId target = graph::kNone;  // labels int32 [N] or [N, T], or targets [N, D]
   // [N] or [N, T], see plugins/operations.md, "Softmax and losses".
   graph::ValueId weight = graph::kNone;
+  // [N], see model::Network. A sample is real even if all of its labels have the weight 0.
+  graph::ValueId real = graph::kNone;
   graph::ValueId sample_base = graph::kNone;  // int64 [1]
-  // These four inputs once for each virtual shard or micro-batch of this rank.
+  // These five inputs once for each virtual shard or micro-batch of this rank.
   std::vector<parallel::ShardValues> shards;
   // [1]: this rank's contribution to the mean, in the end the sum over the ranks where the step
   // reduces it.

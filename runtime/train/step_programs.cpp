@@ -310,6 +310,13 @@ void StepPrograms::upload_weights(StepProgram& p, ValueId id, const data::Batch&
   upload_.copy(to, from, weight_.size() * graph::dtype_bytes(dtype()));
 }
 
+void StepPrograms::upload_real(StepProgram& p, ValueId id, const data::Batch& batch,
+                               int64_t first_row, int64_t rows) {
+  real_.resize(rows);
+  for (int64_t i = 0; i < rows; ++i) real_[i] = batch.positions[first_row + i] < 0 ? 0 : 1;
+  upload_numbers(p, id, real_.data(), rows);
+}
+
 void StepPrograms::upload(StepProgram& p, const data::Batch& batch, int64_t first_row,
                           double learning_rate, int64_t step, exec::SpanRecorder* spans) {
   const exec::HostSpan span(spans, exec::SpanKind::kUpload);
@@ -327,6 +334,7 @@ void StepPrograms::upload(StepProgram& p, const data::Batch& batch, int64_t firs
                    rows * spec_.labels * sizeof(int32_t));
     }
     upload_weights(p, shard.weight, batch, first_row, rows);
+    upload_real(p, shard.real, batch, first_row, rows);
     upload_scalar(p, shard.sample_base,
                   static_cast<double>(std::max<int64_t>(0, batch.positions[first_row])));
     first_row += rows;

@@ -123,6 +123,8 @@ class StepPrograms {
   void upload_numbers(StepProgram& p, graph::ValueId id, const float* from, size_t count);
   void upload_weights(StepProgram& p, graph::ValueId id, const data::Batch& batch,
                       int64_t first_row, int64_t rows);
+  void upload_real(StepProgram& p, graph::ValueId id, const data::Batch& batch, int64_t first_row,
+                   int64_t rows);
 
   config::Config config_;
   data::SampleSpec spec_;
@@ -145,7 +147,7 @@ class StepPrograms {
   exec::Upload upload_{stream_};
   // Sources of queued copies, kept so that steps allocate nothing.
   std::vector<double> widened_, weight_wide_;
-  std::vector<float> weight_;
+  std::vector<float> weight_, real_;
 };
 
 // The loss function for `training.loss`, with "auto" resolved. Throws ConfigurationError if it does

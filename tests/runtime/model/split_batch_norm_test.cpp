@@ -38,14 +38,19 @@ layers = [
   { type = "linear", features = 5 } ]
 )";
 
-// The rows of a batch: pixels, labels, weights.
+// The rows of a batch: pixels, labels, the weights of the labels, and which rows are samples.
 struct Batch {
-  Numbers pixels, labels, weight;
+  Numbers pixels, labels, weight, real;
 
-  void add(const Numbers& row, double label, double row_weight) {
+  void add(const Numbers& row, double label, double label_weight) {
     pixels.insert(pixels.end(), row.begin(), row.end());
     labels.push_back(label);
-    weight.push_back(row_weight);
+    weight.push_back(label_weight);
+    real.push_back(1);
+  }
+  void add_padding(const Numbers& row, double label) {
+    add(row, label, 0);
+    real.back() = 0;
   }
 };
 
@@ -53,10 +58,10 @@ struct Batch {
 Batch samples(bool padded) {
   Batch b;
   for (uint64_t i = 0; i < 4; ++i) {
-    if (padded && i == 2) b.add(Numbers(kPixels, 9.0), 1, 0);
+    if (padded && i == 2) b.add_padding(Numbers(kPixels, 9.0), 1);
     b.add(test::random_numbers(kPixels, i + 1), static_cast<double>(i), 0.25);
   }
-  if (padded) b.add(Numbers(kPixels, -9.0), 0, 0);
+  if (padded) b.add_padding(Numbers(kPixels, -9.0), 0);
   return b;
 }
 
@@ -69,11 +74,10 @@ std::map<std::string, Numbers> train(const Batch& batch, bool split, const char*
   options.dtype = dtype;
   options.split_batch_norm = split;
   Network n = build_network(model_from_config(test::parse(kModel).model), options);
-  EXPECT_EQ(n.weight != graph::kNone, split);
+  EXPECT_EQ(n.real != graph::kNone, split);
   graph::Graph& g = n.graph;
   const graph::Dims rows = {options.batch};
-  const ValueId weight =
-      split ? n.weight : test::add_value(g, "weight", ValueKind::kInput, rows, dtype);
+  const ValueId weight = test::add_value(g, "weight", ValueKind::kInput, rows, dtype);
   const ValueId labels = test::add_value(g, "labels", ValueKind::kInput, rows, RT_INT32);
   const ValueId one = test::add_value(g, "one", ValueKind::kState, {1}, dtype);
   const ValueId loss = graph::Build(g).cross_entropy(n.output, labels, weight);
@@ -97,6 +101,7 @@ std::map<std::string, Numbers> train(const Batch& batch, bool split, const char*
   run.set(n.features, batch.pixels);
   run.set(labels, batch.labels);
   run.set(weight, batch.weight);
+  if (split) run.set(n.real, batch.real);
   run.set(one, {1});
   run.run();
   std::map<std::string, Numbers> results;
@@ -123,6 +128,14 @@ TEST(SplitBatchNorm, PaddedRowsDoNotMatter) {
                train(samples(false), false, "reference", RT_FLOAT64), 1e-12);
 }
 
+// As training.ignore_label gives it.
+TEST(SplitBatchNorm, ASampleWhoseLabelHasTheWeight0IsNoPadding) {
+  Batch ignored = samples(false), padded = samples(true);
+  ignored.weight[1] = padded.weight[1] = 0;
+  expect_close(train(padded, true, "reference", RT_FLOAT64),
+               train(ignored, false, "reference", RT_FLOAT64), 1e-12);
+}
+
 // A batch of 4 in float32, whose sums have at most 64 terms.
 TEST(SplitBatchNorm, PaddedRowsDoNotMatterOnCpu) {
   if (!test::has_backend("cpu")) GTEST_SKIP() << "the plugin cpu was not built";
@@ -132,7 +145,7 @@ TEST(SplitBatchNorm, PaddedRowsDoNotMatterOnCpu) {
 
 TEST(SplitBatchNorm, ABatchOfPaddingChangesNothing) {
   Batch none;
-  for (int i = 0; i < 3; ++i) none.add(test::random_numbers(kPixels, i + 1), 0, 0);
+  for (int i = 0; i < 3; ++i) none.add_padding(test::random_numbers(kPixels, i + 1), 0);
   for (const char* backend : {"reference", "cpu"}) {
     if (!test::has_backend(backend)) continue;
     for (const auto& [name, numbers] : train(none, true, backend, RT_FLOAT32)) {
@@ -142,12 +155,12 @@ TEST(SplitBatchNorm, ABatchOfPaddingChangesNothing) {
   }
 }
 
-TEST(SplitBatchNorm, OnlyTrainingNeedsTheWeights) {
+TEST(SplitBatchNorm, OnlyTrainingNeedsToKnowTheSamples) {
   NetworkOptions options;
   options.training = false;
   options.split_batch_norm = true;
   const Network n = build_network(model_from_config(test::parse(kModel).model), options);
-  EXPECT_EQ(n.weight, graph::kNone);
+  EXPECT_EQ(n.real, graph::kNone);
   for (const graph::Node& node : n.graph.nodes) EXPECT_NE(node.op, RT_OP_BATCH_NORM_STATISTICS);
 }
 
