@@ -123,6 +123,11 @@ def rule_of_group(base, group):
     return {**{key: base[key] for key in kept}, **group}
 
 
+def rules_of(optimizer):
+    """The rules of the [optimizer] section: its own, and that of each group."""
+    return [optimizer] + [rule_of_group(optimizer, table) for table in optimizer.get("group", [])]
+
+
 class Training:
     """`rounding` is the 16-bit type of activations; `noise` is the relative size of the disturbances of stored numbers and
     sums."""
@@ -221,7 +226,7 @@ class Training:
             own = [i for i, table in enumerate(tables) if any(fnmatch.fnmatchcase(name, p) for p in table["parameters"])]
             members[own[0] + 1 if own else 0].append(tensors[name])
         found = []
-        for rule, parameters in zip([base] + [rule_of_group(base, table) for table in tables], members):
+        for rule, parameters in zip(rules_of(base), members):
             decay, small = rule.get("weight_decay", 0.0), rule.get("weight_decay_on", "all") == "matrices"
             decayed = [t for t in parameters if not small or t.dim() >= 2]
             others = [t for t in parameters if small and t.dim() < 2]
