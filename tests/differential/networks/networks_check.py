@@ -6,7 +6,9 @@ The distance of a tensor from PyTorch's float64 result, by norm, may be the sum 
   sensitive  SENSITIVE times the largest change in three trainings under noise: initial weights and features move by 8 roundings,
              and in every pass each stored number, each gradient, and the sums of products, softmax and normalisations move by
              about one rounding (a sum: of its terms). This models the effect of rounding on an ill-conditioned network wherever it
-             arises, on gradients that consist of rounding errors, and on the steps of AdamW with them, element by element,
+             arises, on gradients that consist of rounding errors, and on the steps of AdamW with them, element by element.
+             Before a network is called wrong, SECOND_DRAWS such trainings more are made, and as many with noise in the backward
+             pass only: noise before a normalisation of equal numbers makes them unequal, and the gradients smaller,
   float32    SINGLE times PyTorch's own error in float32, for a run in float32; for a run in float64 this is scaled by the ratio of
              the roundings. It allows for the digits that a sum loses by cancellation.
 In float32 an activation may fall on the other side of a ReLU's kink, or a max-pooling window may choose another element: a
@@ -47,6 +49,7 @@ ROUNDING = {"float64": 2.0**-53, "float32": 2.0**-24}
 HALF_TYPES = {"bf16": (torch.bfloat16, 2.0**-9), "f16": (torch.float16, 2.0**-12)}  # and the error of one rounding
 TYPE_NAMES = {"bf16": "bfloat16", "f16": "float16"}
 ROUNDINGS, SENSITIVE, SINGLE, HALF = 64, 20, 16, 4
+SECOND_DRAWS = 20
 HALF_DRAWS, SECOND_HALF_DRAWS, SECOND_HALF = 3, 40, 2
 CHAOTIC, CHAOTIC_HALF = 1e-3, 0.5  # relative change of a loss above which nothing is compared
 SMALL = 1.0  # the least gradient norm in bounds for rounding, for cases in which all gradients vanish
@@ -121,14 +124,20 @@ class Truth:
         if not all(np.isfinite(v).all() for v in self.exact.values()):
             raise Unsupported("PyTorch's own numbers are not finite")
         self.largest = max([norm(v) for n, v in self.exact.items() if n.startswith("gradient ")] or [0.0])
-        self.changes, self.half, self.half_factor = {}, {}, HALF
+        self.changes, self.half, self.half_factor, self.doubted = {}, {}, HALF, set()
 
     def change(self, dtype):
         """For every tensor, the largest change by noise of the size of the type's rounding."""
         if dtype not in self.changes:
-            runs = [self.training(noise=(ROUNDING[dtype],) * 2).run(self.start, 8 * ROUNDING[dtype]) for _ in range(3)]
-            self.changes[dtype] = {n: max(norm(r[n] - v) for r in runs) for n, v in self.exact.items()}
+            self.changes[dtype] = {n: 0.0 for n in self.exact}
+            self.disturb(self.changes[dtype], 3, (ROUNDING[dtype],) * 2, 8 * ROUNDING[dtype])
         return self.changes[dtype]
+
+    def disturb(self, changes, draws, noise, jitter, forward=1):
+        """Raises the changes to the largest ones in trainings under noise."""
+        for _ in range(draws):
+            moved = self.errors_of(noise=noise, jitter=jitter, forward=forward)
+            changes.update({n: max(change, moved[n]) for n, change in changes.items()})
 
     def errors_of(self, jitter=0.0, **options):
         found = self.training(**options).run(self.start, jitter)
@@ -137,22 +146,23 @@ class Truth:
     def half_errors(self):
         """For every tensor, the error of a 16-bit type: by rounding as the runtime does, and by noise of that size."""
         if not self.half:
-            self.half = self.errors_of(rounding=HALF_TYPES[self.mixed][0])
-            self.disturb(HALF_DRAWS)
+            dtype, rounding = HALF_TYPES[self.mixed]
+            self.half = self.errors_of(rounding=dtype)
+            self.disturb(self.half, HALF_DRAWS, (rounding, 0.0), rounding)
         return self.half
 
-    def disturb(self, draws):
-        """Raises half_errors() to the largest errors of further trainings under noise."""
-        rounding = HALF_TYPES[self.mixed][1]
-        for _ in range(draws):
-            moved = self.errors_of(noise=(rounding, 0.0), jitter=rounding)
-            self.half = {n: max(error, moved[n]) for n, error in self.half.items()}
-
-    def doubt(self):
-        """Draws the noise many times more, so that a smaller factor of its changes is enough; only once."""
-        if self.half_factor == HALF:
+    def doubt(self, dtype):
+        """Draws the noise many times more, half of the times in the backward pass only; once for each type."""
+        if dtype in self.doubted:
+            return
+        self.doubted.add(dtype)
+        noise = (ROUNDING[dtype],) * 2
+        self.disturb(self.change(dtype), SECOND_DRAWS, noise, 8 * ROUNDING[dtype])
+        self.disturb(self.change(dtype), SECOND_DRAWS, noise, 0.0, forward=0)
+        if self.mixed != "none":
+            rounding = HALF_TYPES[self.mixed][1]
+            self.disturb(self.half_errors(), SECOND_HALF_DRAWS, (rounding, 0.0), rounding)
             self.half_factor = SECOND_HALF
-            self.disturb(SECOND_HALF_DRAWS)
 
     def is_chaotic(self):
         """Whether rounding alone moves a loss so far that a comparison tells nothing, or makes it overflow the type."""
@@ -387,8 +397,8 @@ def check_draw(case, runtime, devices, draw):
                 continue
             found = c.results(runtime, device, dtype)
             worst = c.compare(found, dtype)
-            if worst[0] > 1 and c.truth.mixed != "none":
-                c.truth.doubt()
+            if worst[0] > 1:
+                c.truth.doubt(dtype)
                 worst = c.compare(found, dtype)
             result["worst"][device] = round(worst[0], 4)
             if worst[0] > 1:

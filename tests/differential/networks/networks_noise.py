@@ -9,16 +9,16 @@ import torch
 
 class Noise(torch.autograd.Function):
     """A model of rounding for numbers and their gradients: each is changed by a random fraction of itself, about `size`
-    large."""
+    large. `forward`: 1, or 0 if only gradients are to be changed; also in the classes below."""
 
     @staticmethod
-    def forward(context, x, size):
+    def forward(context, x, size, forward):
         context.size = size
-        return x * (1 + size * torch.randn_like(x))
+        return x * (1 + forward * size * torch.randn_like(x))
 
     @staticmethod
     def backward(context, gradient):
-        return gradient * (1 + context.size * torch.randn_like(gradient)), None
+        return gradient * (1 + context.size * torch.randn_like(gradient)), None, None
 
 
 def moved_sum(terms, dims, noise):
@@ -39,16 +39,16 @@ class NoisyProduct(torch.autograd.Function):
     """A product of matrices; noise disturbs its sums and the sums in its gradients."""
 
     @staticmethod
-    def forward(context, a, b, noise):
+    def forward(context, a, b, noise, forward):
         context.save_for_backward(a, b)
         context.noise = noise
-        return moved_product(a, b, noise)
+        return moved_product(a, b, forward * noise)
 
     @staticmethod
     def backward(context, gradient):
         a, b = context.saved_tensors
         return (moved_product(gradient, b.transpose(-1, -2), context.noise),
-                moved_product(a.transpose(-1, -2), gradient, context.noise), None)
+                moved_product(a.transpose(-1, -2), gradient, context.noise), None, None)
 
 
 class NoisySoftmax(torch.autograd.Function):
@@ -73,9 +73,9 @@ class NoisyMean(torch.autograd.Function):
     cancels where a normalisation follows, and only its rounding remains in the gradient of a bias of the keys."""
 
     @staticmethod
-    def forward(context, scores, v, noise, store):
+    def forward(context, scores, v, noise, forward, store):
         p = torch.softmax(scores, -1)
-        y = store(moved_product(p, v, noise))
+        y = store(moved_product(p, v, forward * noise))
         context.save_for_backward(p, v, y)
         context.noise = noise
         return y
@@ -85,7 +85,7 @@ class NoisyMean(torch.autograd.Function):
         p, v, y = context.saved_tensors
         each = moved_product(gradient, v.transpose(-1, -2), context.noise)
         dscores = p * (each - moved_sum(gradient * y, -1, context.noise))
-        return dscores, moved_product(p.transpose(-1, -2), gradient, context.noise), None, None
+        return dscores, moved_product(p.transpose(-1, -2), gradient, context.noise), None, None, None
 
 
 class NoisyNormalisation(torch.autograd.Function):

@@ -156,3 +156,4 @@ def training_options(r, config, name, blocks):
         training["max_norm"] = r.choice((0.01, 0.3, 5.0))
     if asynchronous:
         config["debug"].pop("check_replicas_every", None)
+        config["optimizer"].pop("average_decay", None)  # no rank has all weights after a step

@@ -130,12 +130,13 @@ def rules_of(optimizer):
 
 class Training:
     """`rounding` is the 16-bit type of activations; `noise` is the relative size of the disturbances of stored numbers and
-    sums."""
+    sums, with forward = 0 in the backward pass only."""
 
     def __init__(self, case, parameters, penalties, batches, dtype=torch.float64, rounding=None,
-                 noise=(0.0, 0.0)):
+                 noise=(0.0, 0.0), forward=1):
         self.case, self.config, self.parameters, self.penalties = case, case["config"], parameters, penalties
         self.batches, self.dtype, self.rounding, self.noise = batches, dtype, rounding, noise
+        self.forward = forward
         self.network = Network(self.config["model"])
         self.frozen = frozen_names(parameters, case)
 
@@ -149,7 +150,8 @@ class Training:
         return self.network.forward(run, x)
 
     def pass_of(self, tensors, training, step=0, base=0):
-        return Pass(tensors, training, step, base, self.config.get("debug", {}).get("seed", 42), self.rounding, self.noise)
+        return Pass(tensors, training, step, base, self.config.get("debug", {}).get("seed", 42), self.rounding, self.noise,
+                    self.forward)
 
     def weight_of_labels(self, labels):
         """The sum of the weights of the labels, divided by the labels of a sample: what losses() of a batch is divided by."""

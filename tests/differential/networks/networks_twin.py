@@ -87,11 +87,13 @@ def dropout_mask(shape, probability, seed, step, base, stream):
 
 
 class Pass:
-    """One pass over a batch: the source of its tensors, and records of the pass. `noise` disturbs stored numbers and sums."""
+    """One pass over a batch: the source of its tensors, and records of the pass. `noise` disturbs stored numbers and sums;
+    with forward = 0 only those of the backward pass."""
 
-    def __init__(self, tensors, training=True, step=0, base=0, seed=42, rounding=None, noise=(0.0, 0.0)):
+    def __init__(self, tensors, training=True, step=0, base=0, seed=42, rounding=None, noise=(0.0, 0.0), forward=1):
         self.tensors, self.training, self.rounding = tensors, training, rounding
         self.stored_noise, self.noise = noise
+        self.forward = forward
         self.step, self.base, self.seed = step, base, seed
         self.declared = None  # name -> Parameter, while parameters are declared
         self.counts, self.dropouts = {}, 0
@@ -110,20 +112,20 @@ class Pass:
     def operand(self, x):
         """A number that is stored between two operations and therefore rounded."""
         if self.stored_noise:
-            return Noise.apply(x, self.stored_noise)
+            return Noise.apply(x, self.stored_noise, self.forward)
         return Rounding.apply(x, self.rounding) if self.rounding else x
 
     def linear(self, x, w, b):
         if not self.noise:
             return F.linear(x, w, b)
         rows = x.reshape(-1, x.shape[-1])
-        y = NoisyProduct.apply(rows, w.t(), self.noise)
+        y = NoisyProduct.apply(rows, w.t(), self.noise, self.forward)
         if b is not None:
-            y = y + NoisyProduct.apply(torch.ones_like(rows[:, :1]), b[None], self.noise)
+            y = y + NoisyProduct.apply(torch.ones_like(rows[:, :1]), b[None], self.noise, self.forward)
         return y.reshape(*x.shape[:-1], -1)
 
     def product(self, a, b):
-        return NoisyProduct.apply(a, b, self.noise) if self.noise else a @ b
+        return NoisyProduct.apply(a, b, self.noise, self.forward) if self.noise else a @ b
 
     def rounds(self):
         return self.noise or self.stored_noise or self.rounding
@@ -132,14 +134,16 @@ class Pass:
         return NoisySoftmax.apply(x, dim, self.noise, self.operand) if self.rounds() else torch.softmax(x, dim)
 
     def weighted_mean(self, scores, v):
-        return NoisyMean.apply(scores, v, self.noise, self.operand) if self.rounds() else torch.softmax(scores, -1) @ v
+        if not self.rounds():
+            return torch.softmax(scores, -1) @ v
+        return NoisyMean.apply(scores, v, self.noise, self.forward, self.operand)
 
     def normalised(self, x, mean, variance, eps, dims):
         """x normalised with statistics of x itself over `dims`."""
         if not self.noise:
             return (x - mean) / torch.sqrt(variance + eps)
         y = NoisyNormalisation.apply(x, mean.detach(), variance.detach(), eps, dims, self.noise)
-        return Noise.apply(y, self.noise)
+        return Noise.apply(y, self.noise, self.forward)
 
 
 def with_preset(model):
