@@ -103,6 +103,8 @@ class Truth:
         check_targets(case, self.output)
         self.penalties = self.coverage.penalties
         self.batches = Batches(case, draw)
+        if self.batches.per_epoch() == 0:
+            raise Unsupported("an epoch without a batch")
         self.start = start_values(self.parameters, case, draw)
         if not self.training().trained():
             raise Unsupported("no parameter to train")

@@ -51,6 +51,23 @@ class NoisyProduct(torch.autograd.Function):
                 moved_product(a.transpose(-1, -2), gradient, context.noise), None, None)
 
 
+class StoredActivation(torch.autograd.Function):
+    """tanh or sigmoid, whose gradient reads the result as it is stored: store(y). Where the function is flat, little else than
+    the rounding of y remains in its derivative."""
+
+    @staticmethod
+    def forward(context, x, name, store):
+        y = store(getattr(torch, name)(x))
+        context.save_for_backward(y)
+        context.name = name
+        return y
+
+    @staticmethod
+    def backward(context, gradient):
+        y, = context.saved_tensors
+        return gradient * (1 - y * y if context.name == "tanh" else y * (1 - y)), None, None
+
+
 class NoisySoftmax(torch.autograd.Function):
     """Softmax with the closed form of its gradient, whose difference may cancel and leave rounding errors only. The gradient
     reads the result as it is stored: store(y)."""

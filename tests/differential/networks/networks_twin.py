@@ -10,7 +10,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from networks_noise import Noise, NoisyMean, NoisyNormalisation, NoisyProduct, NoisySoftmax
+from networks_noise import Noise, NoisyMean, NoisyNormalisation, NoisyProduct, NoisySoftmax, StoredActivation
 
 try:
     import tomllib
@@ -130,6 +130,11 @@ class Pass:
     def rounds(self):
         return self.noise or self.stored_noise or self.rounding
 
+    def activation(self, name, x):
+        if self.rounds() and name in ("tanh", "sigmoid"):
+            return StoredActivation.apply(x, name, self.operand)
+        return ACTIVATIONS[name](x)
+
     def softmax(self, x, dim):
         return NoisySoftmax.apply(x, dim, self.noise, self.operand) if self.rounds() else torch.softmax(x, dim)
 
@@ -203,7 +208,7 @@ class Network:
         if kind not in ("block", "residual"):
             self.run.last = kind
         if kind in ACTIVATIONS:
-            x = ACTIVATIONS[kind](x)
+            x = self.run.activation(kind, x)
         elif kind in ("block", "residual"):
             x = getattr(self, kind)(layer, name + "." if layer.get("prefix", True) else prefix, x)
         else:
@@ -211,7 +216,7 @@ class Network:
         if layer.get("activation"):
             self.run.pairs.add((kind, layer["activation"]))
             self.run.last = layer["activation"]
-            x = ACTIVATIONS[layer["activation"]](self.run.operand(x))
+            x = self.run.activation(layer["activation"], self.run.operand(x))
         return self.run.operand(x)
 
     # ---- layers
