@@ -244,7 +244,7 @@ bool Communicator::wait_until(Completion& completion, Deadline deadline) {
       fail_because();
       error = failure();
     }
-    finish(completion, std::move(error));
+    completion.finish(std::move(error), unfinished_);
   }
   return completion.wait(deadline);
 }
@@ -309,11 +309,7 @@ void Communicator::run(Completion& completion, const Lane::Task& body) {
     fail_because();
     error = failure();
   }
-  finish(completion, std::move(error));
-}
-
-void Communicator::finish(Completion& completion, std::optional<Error> error) {
-  if (completion.finish(std::move(error))) --unfinished_;
+  completion.finish(std::move(error), unfinished_);
 }
 
 std::unique_ptr<Communicator> Communicator::split(int32_t color, int32_t key, Deadline deadline) {

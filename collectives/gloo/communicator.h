@@ -65,7 +65,6 @@ class Communicator {
   bool wait_until(Completion& completion, Deadline deadline);
   Lane& lane(int peer, int kind);
   void run(Completion& completion, const Lane::Task& body);
-  void finish(Completion& completion, std::optional<Error> error);
   void fail(Error error, int32_t last_word);  // only the first failure is kept
   void fail_because();
   void fail_disagreeing(int peer, const std::string& what);

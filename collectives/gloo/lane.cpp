@@ -2,13 +2,13 @@
 
 namespace collectives::gloo {
 
-bool Completion::finish(std::optional<rt::sdk::Error> error) {
+void Completion::finish(std::optional<rt::sdk::Error> error, std::atomic<int>& unfinished) {
   const std::lock_guard lock(mutex_);
-  if (done_) return false;
+  if (done_) return;
+  --unfinished;
   error_ = std::move(error);
   done_ = true;
   finished_.notify_all();
-  return true;
 }
 
 bool Completion::is_done() const {

@@ -5,6 +5,7 @@
 
 #include <signal.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -24,8 +25,9 @@ class Completion {
  public:
   using Shared = std::shared_ptr<shared_memory::AllReduces::Operation>;
 
-  // Sets the outcome; nullopt: success. Returns false, and changes nothing, if it is set already.
-  bool finish(std::optional<rt::sdk::Error> error);
+  // Sets the outcome; nullopt: success. Does nothing if it is set already. Before it is set,
+  // `unfinished` becomes less by 1: a caller who waits may destroy the communicator right after.
+  void finish(std::optional<rt::sdk::Error> error, std::atomic<int>& unfinished);
   bool is_done() const;
   // Returns false if the task has not ended before the deadline; time_point::min() means not to
   // wait. Throws the error of the task.
