@@ -1,6 +1,7 @@
 #include "runtime/parallel/shard.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "runtime/error.h"
@@ -253,7 +254,9 @@ class Shard {
     } else {
       const std::optional<Demand> demand = ahead_.demand(n.outputs[0]);
       if (!demand && hint != "column") return plain(n);
-      const int64_t together = demand ? std::max<int64_t>(1, demand->unit / out) : 1;
+      // As many groups stay together as whoever reads the result asks for, if that divides them.
+      const int64_t wanted = demand ? std::lcm(demand->unit, out) / out : 1;
+      const int64_t together = groups % wanted == 0 ? wanted : 1;
       s = own_part(3, 1, in * groups, in * together);
       if (!has_enough(n.layer, s, "groups")) return plain(n);
       n.inputs[0] = sliced(whole(x), s);

@@ -109,6 +109,22 @@ TEST(Shard, AnImageNetworkComputesWhatOneRankComputes) {
     EXPECT_LT(error(run_split(image_layers, ranks), expected), kTolerance);
 }
 
+// The groups of both convolutions can be cut, but not at the same channels: those of conv1 are
+// blocks of 5, those of conv2 blocks of 13.
+void different_groups(TestModel& m) {
+  ValueId x = m.convolution("conv1", m.features({2, 4, 4, 13}), 65, 13);
+  x = m.convolution("conv2", x, 5, 5);
+  const Dims image = m.graph.value(x).dims;
+  x = m.linear("fc1", m.graph.reshape(x, {2, image[1] * image[2] * image[3]}), 5);
+  const ValueId labels = m.whole_numbers("labels", {2}, 5);
+  m.build.layer = "loss";
+  m.loss = m.build.cross_entropy(x, labels, m.weights({2}));
+}
+
+TEST(Shard, GroupsThatDoNotFitEachOtherAreCutApart) {
+  EXPECT_LT(error(run_split(different_groups, 2), run_whole(different_groups)), kTolerance);
+}
+
 // On cpu there are foreign layouts around the collectives.
 TEST(Shard, TheSameOnCpu) {
   if (!test::has_backend("cpu")) GTEST_SKIP() << "the plugin cpu was not built";
