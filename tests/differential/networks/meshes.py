@@ -17,6 +17,7 @@ from exchange import read_safetensors
 from networks_check import Truth, complete, norm, status_of
 from networks_files import Failed, read_metrics, run, toml_text, write_data
 from networks_random import Networks, batches, fewest_rows, finish
+from networks_training import check_rules
 from networks_twin import Network, Unsupported
 
 RELATIVE, ROUNDINGS = 1e-9, 64
@@ -204,6 +205,7 @@ def check(case, runtime):
             parameters, _, coverage = Network(case["config"]["model"]).declare()
             if not parameters:
                 raise Unsupported("a model without parameters")
+            check_rules(case["config"]["optimizer"])
         except Unsupported as error:
             return {"status": "unsupported", "what": str(error)[:300]}
         write_data(case, folder, 0)

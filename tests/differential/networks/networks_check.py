@@ -39,7 +39,7 @@ import torch
 
 from exchange import read_safetensors, write_safetensors
 from networks_files import Failed, read_metrics, run, toml_text, types_of, write_data
-from networks_training import STATISTICS, Batches, Training, rules_of, start_values, torch_optimizer
+from networks_training import STATISTICS, Batches, Training, check_rules, start_values
 from networks_twin import Network, Unsupported
 
 warnings.filterwarnings("ignore")
@@ -108,11 +108,7 @@ class Truth:
         self.start = start_values(self.parameters, case, draw)
         if not self.training().trained():
             raise Unsupported("no parameter to train")
-        try:
-            for rule in rules_of(case["config"]["optimizer"]):
-                torch_optimizer(rule, [torch.zeros(1)])
-        except ValueError as error:  # for example Nesterov's momentum in a group that inherits a dampening
-            raise Unsupported(str(error)) from error
+        check_rules(case["config"]["optimizer"])
 
     def training(self, **options):
         return Training(self.case, self.parameters, self.penalties, self.batches, **options)

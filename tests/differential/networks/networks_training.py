@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from networks_files import draw_data
-from networks_twin import Network, Pass, Rounding
+from networks_twin import Network, Pass, Rounding, Unsupported
 
 STATISTICS = ("running_mean", "running_var")
 
@@ -126,6 +126,16 @@ def rule_of_group(base, group):
 def rules_of(optimizer):
     """The rules of the [optimizer] section: its own, and that of each group."""
     return [optimizer] + [rule_of_group(optimizer, table) for table in optimizer.get("group", [])]
+
+
+def check_rules(optimizer):
+    """Raises Unsupported for a rule that PyTorch refuses, for example Nesterov's momentum in a group that inherits a
+    dampening."""
+    try:
+        for rule in rules_of(optimizer):
+            torch_optimizer(rule, [torch.zeros(1)])
+    except ValueError as error:
+        raise Unsupported(str(error)) from error
 
 
 class Training:
