@@ -64,7 +64,7 @@ def norm(x):
 # Reasons for which the runtime may refuse a mesh; runtime/parallel/README.md explains them under "What is refused".
 DOCUMENTED = (
     r"splits no layer of this model",
-    r"has \d+ (outputs|inputs|rows) to split",
+    r"has \d+ (outputs|inputs|rows|groups|heads|heads or groups) to split",
     r"a pipeline of \d+ stages needs as many layers",
     r"leaves some of the pipeline's \d+ stages without a layer",
     r"the interleaved pipeline schedule needs a number of micro-batches",
