@@ -289,7 +289,8 @@ void train_rank(Session& session, Run& run, Outcome& outcome) {
   report_profile(session, result, *reporter);
   if (session.rank.main()) {
     finish(session, result, file, best, run.arguments.max_steps, *reporter, outcome);
-    return reporter->finish();
+    reporter->finish();
+    return run.stop->everything_is_saved();
   }
   // If ranks are threads, rank 0 sets the exit code.
   if (result.signal != 0 && !session.rank.one_process) outcome.exit_code = 128 + result.signal;

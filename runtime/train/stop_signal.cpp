@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <string>
 #include <utility>
 
 #include "runtime/error.h"
@@ -69,10 +68,10 @@ void StopSignal::take(int signals, int end) {
     if (signal == SIGUSR1) {
       after_checkpoint_ = true;
     } else if (first_ == 0) {
-      say(signal, texts_.first);
+      say(signal, saved_ ? "" : texts_.first);
       first_ = signal;
     } else {
-      say(signal, texts_.second);
+      say(signal, saved_ ? "" : texts_.second);
       _exit(128 + first_);
     }
   }

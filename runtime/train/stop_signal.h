@@ -33,6 +33,9 @@ class StopSignal {
   int pending() const { return first_; }
   // Whether SIGUSR1 has been received. Does not wait. Any thread.
   bool after_checkpoint() const { return after_checkpoint_; }
+  // Says that everything is saved, so that the texts are wrong from now on: a launcher that sees
+  // one rank end with 128 + the signal sends SIGTERM to those that are still ending. Any thread.
+  void everything_is_saved() { saved_ = true; }
 
  private:
   void take(int signals, int end);
@@ -40,7 +43,7 @@ class StopSignal {
   const Texts texts_;
   sigset_t before_;
   std::atomic<int> first_ = 0;
-  std::atomic<bool> after_checkpoint_ = false;
+  std::atomic<bool> after_checkpoint_ = false, saved_ = false;
   int end_ = -1;  // an eventfd
   std::thread taker_;
 };
