@@ -149,8 +149,8 @@ list_optional_parts() {
   optional_part "rendezvous by Redis" "libhiredis-dev, redis-server" command -v redis-server
   optional_part "rendezvous by PMIx" "libpmix-dev" sh -c "ls /usr/lib/*/pmix2/include/pmix.h || ls /usr/include/pmix.h"
   optional_part "image folders" "libjpeg-dev, libpng-dev" test -e build/tests/images_test
-  optional_part "parity with PyTorch" "python3-torch" python3 -c 'import torch, numpy'
-  optional_part "metrics against scikit-learn" "python3-sklearn" python3 -c 'import sklearn, numpy'
+  optional_part "parity with PyTorch" "python3-torch" /usr/bin/python3 -c 'import torch, numpy'
+  optional_part "metrics against scikit-learn" "python3-sklearn" /usr/bin/python3 -c 'import sklearn, numpy'
   optional_part "completion in zsh and fish" "zsh, fish" sh -c "command -v zsh && command -v fish"
   optional_part "plugin cpu" "oneDNN" test -e $plugins/libbackend_cpu.so
   optional_part "Fashion-MNIST" "package dataset-fashion-mnist" test -d /usr/share/datasets/fashion-mnist
