@@ -5,8 +5,9 @@ The distance of a tensor from PyTorch's float64 result, by norm, may be the sum 
   rounding   ROUNDINGS roundings of the type, times the largest gradient's norm (for weights: times the norms of weight and steps),
   sensitive  SENSITIVE times the largest change in three trainings under noise: initial weights and features move by 8 roundings,
              and in every pass each stored number, each gradient, and the sums of products, softmax and normalisations move by
-             about one rounding (a sum: of its terms). This models the effect of rounding on an ill-conditioned network wherever it
-             arises, on gradients that consist of rounding errors, and on the steps of AdamW with them, element by element.
+             about one rounding (a sum: of its terms; a convolution that Winograd's algorithm may compute: of its norm). This
+             models the effect of rounding on an ill-conditioned network wherever it arises, on gradients that consist of
+             rounding errors, and on the steps of AdamW with them, element by element.
              Before a network is called wrong, SECOND_DRAWS such trainings more are made, and as many with noise in the backward
              pass only: noise before a normalisation of equal numbers makes them unequal, and the gradients smaller,
   float32    SINGLE times PyTorch's own error in float32, for a run in float32; for a run in float64 this is scaled by the ratio of

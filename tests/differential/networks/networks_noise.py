@@ -5,6 +5,8 @@ for a sum. Gradients are written in the closed forms that kernels compute, so th
 kernels.
 """
 import torch
+import torch.nn.functional as F
+from torch.nn.grad import conv2d_input, conv2d_weight
 
 
 class Noise(torch.autograd.Function):
@@ -49,6 +51,30 @@ class NoisyProduct(torch.autograd.Function):
         a, b = context.saved_tensors
         return (moved_product(gradient, b.transpose(-1, -2), context.noise),
                 moved_product(a.transpose(-1, -2), gradient, context.noise), None, None)
+
+
+def moved_by_norm(x, noise):
+    return x + noise * torch.randn_like(x) * x.square().mean().sqrt()
+
+
+class NoisyConvolution(torch.autograd.Function):
+    """A convolution that Winograd's algorithm may compute (stride 1). Its results are sums of transformed numbers, so that
+    they are exact in relation to the largest of them only: what is exactly 0, for example the gradient of a weight that
+    meets nothing but padding, becomes as small a number as the rounding of the others."""
+
+    @staticmethod
+    def forward(context, x, w, padding, groups, noise, forward):
+        context.save_for_backward(x, w)
+        context.padding, context.groups, context.noise = padding, groups, noise
+        return moved_by_norm(F.conv2d(x, w, padding=padding, groups=groups), forward * noise)
+
+    @staticmethod
+    def backward(context, gradient):
+        x, w = context.saved_tensors
+        options = {"padding": context.padding, "groups": context.groups}
+        dx = conv2d_input(x.shape, w, gradient, **options)
+        dw = conv2d_weight(x, w.shape, gradient, **options)
+        return moved_by_norm(dx, context.noise), moved_by_norm(dw, context.noise), None, None, None, None
 
 
 class StoredActivation(torch.autograd.Function):

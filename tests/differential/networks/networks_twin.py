@@ -10,7 +10,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from networks_noise import Noise, NoisyMean, NoisyNormalisation, NoisyProduct, NoisySoftmax, StoredActivation
+from networks_noise import Noise, NoisyConvolution, NoisyMean, NoisyNormalisation, NoisyProduct, NoisySoftmax, StoredActivation
 
 try:
     import tomllib
@@ -123,6 +123,13 @@ class Pass:
         if b is not None:
             y = y + NoisyProduct.apply(torch.ones_like(rows[:, :1]), b[None], self.noise, self.forward)
         return y.reshape(*x.shape[:-1], -1)
+
+    def convolution(self, x, w, b, stride, padding, dilation, groups):
+        winograd = w.shape[2:] in ((3, 3), (5, 5)) and stride == dilation == (1, 1)
+        if not self.noise or not winograd:
+            return F.conv2d(x, w, b, stride, padding, dilation, groups)
+        y = NoisyConvolution.apply(x, w, padding, groups, self.noise, self.forward)
+        return y if b is None else y + b[:, None, None]
 
     def product(self, a, b):
         return NoisyProduct.apply(a, b, self.noise, self.forward) if self.noise else a @ b
@@ -266,7 +273,7 @@ class Network:
                        for size, k, s, d in zip(x.shape[2:], kernel, stride, dilation)]
             x = F.pad(x, (missing[1] // 2, missing[1] - missing[1] // 2, missing[0] // 2, missing[0] - missing[0] // 2))
             padding = 0
-        return F.conv2d(x, self.run.operand(w), b, stride, pair(padding), dilation, groups).contiguous()
+        return self.run.convolution(x, self.run.operand(w), b, stride, pair(padding), dilation, groups).contiguous()
 
     def linear(self, layer, name, x):
         if x.dim() == 4:
