@@ -67,13 +67,12 @@ void StopSignal::take(int signals, int end) {
     const int signal = static_cast<int>(info.ssi_signo);
     if (signal == SIGUSR1) {
       after_checkpoint_ = true;
-    } else if (first_ == 0) {
-      say(signal, saved_ ? "" : texts_.first);
-      first_ = signal;
-    } else {
-      say(signal, saved_ ? "" : texts_.second);
-      _exit(128 + first_);
+      continue;
     }
+    const bool second = first_ != 0;
+    if (!saved_) say(signal, second ? texts_.second : texts_.first);
+    if (second) _exit(128 + first_);
+    first_ = signal;
   }
   close(signals);
 }

@@ -54,6 +54,7 @@ class NoisyProduct(torch.autograd.Function):
 
 
 def moved_by_norm(x, noise):
+    """x plus random numbers of about `noise` times the root of its mean square, whatever the size of the single number."""
     return x + noise * torch.randn_like(x) * x.square().mean().sqrt()
 
 

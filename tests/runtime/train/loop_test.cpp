@@ -344,17 +344,17 @@ TEST(StopSignalTest, TheFirstIsPendingAndTheSecondEndsTheProcess) {
 }
 
 TEST(StopSignalTest, NothingIsSaidOnceEverythingIsSaved) {
-  const auto after_saving = [](int signals_before) {
+  const auto after_saving = [](bool saved_before_the_first) {
     StopSignal stop({"saving", "gone"});
-    if (signals_before == 0) stop.everything_is_saved();
+    if (saved_before_the_first) stop.everything_is_saved();
     kill(getpid(), SIGHUP);
     if (first_of(stop) != SIGHUP) _exit(2);
     stop.everything_is_saved();
     kill(getpid(), SIGTERM);
     for (;;) pause();
   };
-  EXPECT_EXIT(after_saving(0), testing::ExitedWithCode(128 + SIGHUP), testing::StrEq(""));
-  EXPECT_EXIT(after_saving(1), testing::ExitedWithCode(128 + SIGHUP),
+  EXPECT_EXIT(after_saving(true), testing::ExitedWithCode(128 + SIGHUP), testing::StrEq(""));
+  EXPECT_EXIT(after_saving(false), testing::ExitedWithCode(128 + SIGHUP),
               testing::AllOf(HasSubstr("saving"), testing::Not(HasSubstr("gone"))));
 }
 
