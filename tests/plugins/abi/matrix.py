@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
-"""Grows the structs of the contract, one at a time, and tries hosts and plugins of both ages with one another.
+"""Grows the structs of the contract and tries hosts and plugins of both ages with one another.
 
-usage: matrix.py --source FOLDER --work FOLDER [--c-compiler CC] [--compiler CXX] [--struct NAME] [--all-at-once]
+usage: matrix.py --source FOLDER --work FOLDER [--c-compiler CC] [--compiler CXX] [--in-turn] [--struct NAME]
 
-For each struct, a field is appended in a copy of the headers, and host.cpp with plugins/host, the example in C, the template in C++
-and a communicator are compiled against it. Then the old host uses the new plugins, and the new host uses the old and the new ones.
-All code is compiled with AddressSanitizer, which finds a side that reads or writes behind the shorter struct. The table that is
-printed has a row for each struct. Exit code 0: everything worked, 1: something failed, and standard output says what.
+For each row of the table that is printed, some structs get a field more in a copy of the headers, and host.cpp with plugins/host, the
+example in C, the template in C++ and a communicator are compiled against it. Then the old host uses the new plugins, and the new host
+uses the old and the new ones. All code is compiled with AddressSanitizer, which finds a side that reads or writes behind the shorter
+struct. Exit code 0: everything worked, 1: something failed, and standard output says what.
 
---all-at-once grows all structs together, which takes seconds.
+In the first row all structs grow. In each of the others, which are seven for up to 35 structs, a part of them does, so that for any two
+structs there is a row in which the first grows and the second does not. A struct that fails in each row in which it grows is named.
+--in-turn has a row for each struct instead, which takes four times as long, and --struct one for this struct.
 """
 import argparse
 import concurrent.futures
+import itertools
+import math
 import pathlib
 import re
 import shutil
@@ -130,6 +134,17 @@ def row(builder, old, name, names):
     return cells, failures
 
 
+def rows_of_parts(names):
+    """Returns the rows in which a part of the structs grows: the name of each and its structs. A struct has a set of rows of its own. All
+    sets have the same size, so none is within another."""
+    count = next(rows for rows in itertools.count(1) if math.comb(rows, rows // 2) >= len(names))
+    rows = {f'part {row + 1} of {count}': [] for row in range(count)}
+    for name, own in zip(names, itertools.combinations(rows, count // 2)):
+        for row in own:
+            rows[row].append(name)
+    return rows
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--source', required=True)
@@ -137,29 +152,35 @@ def main():
     parser.add_argument('--c-compiler', default='cc')
     parser.add_argument('--compiler', default='c++')
     parser.add_argument('--struct', action='append', help='only this struct; may be given several times')
-    parser.add_argument('--all-at-once', action='store_true')
+    parser.add_argument('--in-turn', action='store_true', help='a row for each struct')
     options = parser.parse_args()
 
     names = structs(pathlib.Path(options.source) / 'plugins/include/rt')
-    rows = {name: [name] for name in options.struct or names}
-    if options.all_at_once:
-        rows = {'all at once': names}
+    if options.struct or options.in_turn:
+        rows = {name: [name] for name in options.struct or names}
+    else:
+        rows = {'all': names, **rows_of_parts(names)}
     builder = Builder(options)
     old = builder.build('old', [])
-    failures = []
+    failures, broken = [], set()
     for plugin in PLUGINS:
         failure = attempt(old['host'], old[plugin])
         if failure:
             failures.append(f'nothing has grown: {plugin}:\n  {failure}')
     print(f'{"":22}' + ''.join(f'{plugin:27}' for plugin in PLUGINS))
-    print(f'{"struct that grows":22}' + f'{"old host":9}{"old plug.":9} {"both new":8}' * len(PLUGINS))
+    print(f'{"what grows":22}' + f'{"old host":9}{"old plug.":9} {"both new":8}' * len(PLUGINS))
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         started = {name: pool.submit(row, builder, old, name, grown) for name, grown in rows.items()}
         for name, result in started.items():
             cells, failed = result.result()
             print(f'{name:22}' + ''.join(f'{cell:9}' for cell in cells), flush=True)
             failures += failed
+            if failed:
+                broken.add(name)
     print(*failures, sep='\n')
+    suspects = [struct for struct in {*itertools.chain(*rows.values())} if all(name in broken for name in rows if struct in rows[name])]
+    if suspects:
+        print(f'every row in which they grow fails: {", ".join(sorted(suspects))}')
     works = len(rows) * 3 * len(PLUGINS) - len(failures)
     print(f'{len(names)} structs, {works} of {len(rows) * 3 * len(PLUGINS)} combinations work')
     return 1 if failures else 0
