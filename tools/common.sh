@@ -22,6 +22,14 @@ configure() {
   cmake --preset "$preset" "${launcher[@]}" "$@"
 }
 
+# precompile <ON|TESTS>: the option for precompiled standard headers. With ccache there are none, because ccache caches
+# nothing that includes a precompiled header.
+precompile() {
+  local headers=$1
+  if command -v ccache >/dev/null; then headers=OFF; fi
+  echo "-DRUNTIME_PRECOMPILE=$headers"
+}
+
 # gpu_options: prints options that compile GPU code for the GPUs of this machine, or for one fixed architecture if there
 # are none. All architectures that a build has by default take three to five times as long.
 gpu_options() {
