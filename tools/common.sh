@@ -11,23 +11,17 @@ die() {
   exit 1
 }
 
-# configure <preset> [cmake argument...]: configures with ccache if it is installed.
+# configure <preset> [cmake argument...]: configures with ccache if it is installed. ccache caches what includes a precompiled header
+# only where it is told that macros which change behind it do not matter.
 configure() {
   local preset=$1
   shift
   local launcher=()
   if command -v ccache >/dev/null; then
-    launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+    launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache
+      "-DCMAKE_CXX_COMPILER_LAUNCHER=env;CCACHE_SLOPPINESS=pch_defines,time_macros;ccache")
   fi
   cmake --preset "$preset" "${launcher[@]}" "$@"
-}
-
-# precompile <ON|TESTS>: the option for precompiled standard headers. With ccache there are none, because ccache caches
-# nothing that includes a precompiled header.
-precompile() {
-  local headers=$1
-  if command -v ccache >/dev/null; then headers=OFF; fi
-  echo "-DRUNTIME_PRECOMPILE=$headers"
 }
 
 # gpu_options: prints options that compile GPU code for the GPUs of this machine, or for one fixed architecture if there

@@ -27,21 +27,21 @@ esac
 # keep the build's flags, and they are compiled without precompiled headers, so that a missing include is an error.
 build_release() {
   # shellcheck disable=SC2046  # several options
-  configure release -DRUNTIME_BUILD_TESTS=ON -DRUNTIME_TEST_OPTIONS=-O0 "$(precompile TESTS)" $(gpu_options) && build release
+  configure release -DRUNTIME_BUILD_TESTS=ON -DRUNTIME_TEST_OPTIONS=-O0 -DRUNTIME_PRECOMPILE=TESTS $(gpu_options) && build release
 }
 
 # The sanitizer builds precompile the headers of the libraries too, which saves a sixth of their time. Line numbers are
 # enough for reports; full debug information costs a tenth of the build. Undefined behaviour is checked in the
 # libraries only: checking the tests too costs a third of their compilation.
 build_debug() {
-  configure debug "$(precompile ON)" -DRUNTIME_TEST_OPTIONS=-fno-sanitize=undefined -DCMAKE_C_FLAGS_DEBUG=-g1 \
+  configure debug -DRUNTIME_PRECOMPILE=ON -DRUNTIME_TEST_OPTIONS=-fno-sanitize=undefined -DCMAKE_C_FLAGS_DEBUG=-g1 \
     -DCMAKE_CXX_FLAGS_DEBUG=-g1 && build debug unit_tests
 }
 
 tsan_tests=(faults_threads_test local_communicator_test watchdog_test)
 
 build_tsan() {
-  configure tsan "$(precompile ON)" || return
+  configure tsan -DRUNTIME_PRECOMPILE=ON || return
   # Only where the headers of CUDA and NCCL are installed, from which the double of NCCL is made.
   local known
   known=$(ninja -C build-tsan -t targets all)

@@ -34,7 +34,7 @@ fi
 folder=$(realpath "$folder")
 
 say "the plugin cpu with oneDNN 3"
-configure release -B build-onednn3 -DRUNTIME_PLUGINS=cpu -DRUNTIME_BUILD_TESTS=ON -DRUNTIME_TEST_OPTIONS=-O0 "$(precompile ON)" \
+configure release -B build-onednn3 -DRUNTIME_PLUGINS=cpu -DRUNTIME_BUILD_TESTS=ON -DRUNTIME_TEST_OPTIONS=-O0 -DRUNTIME_PRECOMPILE=ON \
   -DDNNL_INCLUDE_DIR="$folder/include" -DDNNL_LIBRARY="$folder/lib/libdnnl.so"
 cmake --build build-onednn3 --parallel "$(nproc)" --target "${tests[@]}"
 for test in "${tests[@]}"; do
