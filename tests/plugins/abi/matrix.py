@@ -9,7 +9,7 @@ uses the old and the new ones. All code is compiled with AddressSanitizer, which
 struct. Exit code 0: everything worked, 1: something failed, and standard output says what.
 
 In the first row all structs grow. In each of the others, which are seven for up to 35 structs, a part of them does, so that for any two
-structs there is a row in which the first grows and the second does not. A struct that fails in each row in which it grows is named.
+structs there is a row in which the first grows and the second does not. A struct is named if each row in which it grows fails.
 --in-turn has a row for each struct instead, which takes four times as long, and --struct one for this struct.
 """
 import argparse
@@ -180,7 +180,8 @@ def main():
     print(*failures, sep='\n')
     suspects = [struct for struct in {*itertools.chain(*rows.values())} if all(name in broken for name in rows if struct in rows[name])]
     if suspects:
-        print(f'every row in which they grow fails: {", ".join(sorted(suspects))}')
+        print('one or several of these are at fault, because every row in which they grow fails; --struct NAME tells: '
+              + ', '.join(sorted(suspects)))
     works = len(rows) * 3 * len(PLUGINS) - len(failures)
     print(f'{len(names)} structs, {works} of {len(rows) * 3 * len(PLUGINS)} combinations work')
     return 1 if failures else 0
