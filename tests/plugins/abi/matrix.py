@@ -140,8 +140,8 @@ def rows_of_parts(names):
     count = next(rows for rows in itertools.count(1) if math.comb(rows, rows // 2) >= len(names))
     rows = {f'part {row + 1} of {count}': [] for row in range(count)}
     for name, own in zip(names, itertools.combinations(rows, count // 2)):
-        for row in own:
-            rows[row].append(name)
+        for part in own:
+            rows[part].append(name)
     return rows
 
 
@@ -162,7 +162,7 @@ def main():
         rows = {'all': names, **rows_of_parts(names)}
     builder = Builder(options)
     old = builder.build('old', [])
-    failures, broken = [], set()
+    failures, fine = [], set()
     for plugin in PLUGINS:
         failure = attempt(old['host'], old[plugin])
         if failure:
@@ -175,10 +175,10 @@ def main():
             cells, failed = result.result()
             print(f'{name:22}' + ''.join(f'{cell:9}' for cell in cells), flush=True)
             failures += failed
-            if failed:
-                broken.add(name)
+            if not failed:
+                fine.update(rows[name])
     print(*failures, sep='\n')
-    suspects = [struct for struct in {*itertools.chain(*rows.values())} if all(name in broken for name in rows if struct in rows[name])]
+    suspects = set().union(*rows.values()) - fine
     if suspects:
         print('one or several of these are at fault, because every row in which they grow fails; --struct NAME tells: '
               + ', '.join(sorted(suspects)))
