@@ -134,6 +134,9 @@ void add_predict(CLI::App& app) {
                       "Language models: the seed with which tokens are drawn; default 42");
   command->add_option("--part", a.part, "Other models: the samples to predict, validation or train")
       ->check(CLI::IsMember({"validation", "train"}));
+  command->add_option("--data", a.data,
+                      "Other models: a file, or a folder of images, of the configuration's format "
+                      "whose samples are predicted instead, with labels or without");
   command->add_option("--format", a.format, "The output format: json (one object a line) or csv")
       ->check(CLI::IsMember({"json", "csv"}));
   command
@@ -141,12 +144,15 @@ void add_predict(CLI::App& app) {
                    "The number of samples, counted from the first; default: all")
       ->check(positive(a.samples));
   command->footer(
-      "Text is written as it comes; the same seed gives the same text.\n"
+      "Text is written as it comes; the same seed gives the same text. Samples are prepared as "
+      "those that\n"
+      "the weights were trained on: the weights hold means, deviations and the names of classes.\n"
       "Examples:\n"
       "  runtime predict configs/tiny_shakespeare_gpt_cpu.toml --weights "
       "outputs/run/weights.safetensors --prompt ROMEO: --tokens 300\n"
       "  runtime predict configs/fashion_mnist_lenet.toml --weights "
-      "outputs/run/weights.safetensors --format csv > predictions.csv");
+      "outputs/run/weights.safetensors --format csv > predictions.csv\n"
+      "  runtime predict flowers.toml --weights outputs/run/weights.safetensors --data new.csv");
   command->callback([arguments, command] {
     for (const CLI::Option* option : command->get_options()) {
       if (option->count() > 0) arguments->given.push_back(option->get_name());

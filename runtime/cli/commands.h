@@ -75,6 +75,7 @@ struct PredictArguments {
   int64_t tokens = 500;
   train::Sampling sampling;
   std::string part = "validation";  // for other models
+  std::string data;                 // a file or folder instead of the data set's
   std::string format = "json";
   int64_t samples = 0;
   std::vector<std::string> given;  // names of the options on the command line

@@ -17,6 +17,8 @@ namespace {
 
 // Larger confusion matrices are printed as JSON only.
 constexpr size_t kMostPrintedClasses = 20;
+// Bytes of the name of a class that are printed.
+constexpr size_t kLongestName = 12;
 
 // JSON cannot represent NaN, so it becomes null.
 void print_json(const train::Evaluation& e, const Session& session) {
@@ -25,12 +27,25 @@ void print_json(const train::Evaluation& e, const Session& session) {
   j["loss"] = e.loss;
   if (session.programs->spec().classes > 0) j["accuracy"] = e.accuracy;
   for (const train::NamedValue& number : e.metrics.numbers) j[number.name] = number.value;
-  if (!e.metrics.confusion.empty()) j["confusion"] = e.metrics.confusion;
+  if (!e.metrics.confusion.empty()) {
+    j["confusion"] = e.metrics.confusion;
+    if (!session.data.preparation.class_names.empty())
+      j["class_names"] = session.data.preparation.class_names;
+  }
   j["device"] = session.device->id();
   std::cout << j.dump() << std::endl;
 }
 
-void print_confusion(const train::ConfusionMatrix& matrix) {
+// Returns the name of a class, cut between two characters of UTF-8 if it is long, or its number
+// where the data have no names.
+std::string class_name(const std::vector<std::string>& names, size_t label) {
+  if (label >= names.size()) return std::to_string(label);
+  size_t end = std::min(kLongestName, names[label].size());
+  while (end < names[label].size() && (names[label][end] & 0xC0) == 0x80) --end;
+  return names[label].substr(0, end);
+}
+
+void print_confusion(const train::ConfusionMatrix& matrix, const std::vector<std::string>& names) {
   if (matrix.empty()) return;
   const size_t predicted = matrix[0].size();
   if (predicted > kMostPrintedClasses)
@@ -39,12 +54,14 @@ void print_confusion(const train::ConfusionMatrix& matrix) {
   int64_t largest = static_cast<int64_t>(predicted);
   for (const auto& row : matrix)
     largest = std::max(largest, *std::max_element(row.begin(), row.end()));
-  const size_t width = std::to_string(largest).size() + 2;
-  fmt::print("\nconfusion matrix: a row for each label, a column for each predicted class\n{:>9}",
-             "");
-  for (size_t c = 0; c < predicted; ++c) fmt::print("{:>{}}", c, width);
+  size_t longest = std::to_string(largest).size();
+  for (const std::string& name : names) longest = std::max(longest, name.size());
+  const size_t width = std::min(longest, kLongestName) + 2, first = std::max<size_t>(7, width);
+  fmt::print("\nconfusion matrix: a row for each label, a column for each predicted class\n{:>{}}",
+             "", first + 2);
+  for (size_t c = 0; c < predicted; ++c) fmt::print("{:>{}}", class_name(names, c), width);
   for (size_t label = 0; label < matrix.size(); ++label) {
-    fmt::print("\n{:>7} |", label);
+    fmt::print("\n{:>{}} |", class_name(names, label), first);
     for (const int64_t count : matrix[label]) fmt::print("{:>{}}", count, width);
   }
   fmt::print("\n");
@@ -59,7 +76,7 @@ void print_table(const train::Evaluation& e, const Session& session, const std::
   row("loss", e.loss);
   if (session.programs->spec().classes > 0) row("accuracy", e.accuracy);
   for (const train::NamedValue& number : e.metrics.numbers) row(number.name, number.value);
-  print_confusion(e.metrics.confusion);
+  print_confusion(e.metrics.confusion, session.data.preparation.class_names);
 }
 
 void print(const train::Evaluation& e, const Session& session, const EvaluateArguments& arguments) {
@@ -108,7 +125,8 @@ void run_evaluate(const EvaluateArguments& arguments, Outcome& outcome) {
   run.config = with_metrics(arguments).load();
   run.config.model.init_from = arguments.weights;
   run.config.model.init_except.clear();  // it is about the file that training started from
-  run_sessions(run, outcome, [&](Session& session) { evaluate_rank(session, arguments); });
+  run_sessions(run, outcome, [&](Session& session) { evaluate_rank(session, arguments); }, nullptr,
+               nullptr, {.weights = arguments.weights});
 }
 
 }  // namespace runtime::cli

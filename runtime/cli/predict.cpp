@@ -104,95 +104,140 @@ void write_text(const launch::Rank& rank, const PredictArguments& arguments,
 
 // ---- other models
 
-struct Prediction {
-  int64_t index = 0;
-  int32_t label = 0, predicted = 0;
-  double probability = 0;  // of `predicted`
+// What is said of one sample, in this order: names of columns, or keys of a JSON object.
+using Row = nlohmann::ordered_json;
+
+struct Best {
+  int32_t label = 0;
+  double probability = 0;
 };
 
-Prediction classify(const double* logits, int64_t classes) {
+Best most_likely(const double* logits, int64_t classes) {
   const double* largest = std::max_element(logits, logits + classes);
   double sum = 0;
   for (int64_t i = 0; i < classes; ++i) sum += std::exp(logits[i] - *largest);
-  return {0, 0, static_cast<int32_t>(largest - logits), 1 / sum};
+  return {static_cast<int32_t>(largest - logits), 1 / sum};
 }
 
-void print_class(const Prediction& p, bool csv) {
-  if (csv) return fmt::print("{},{},{},{:.9g}\n", p.index, p.label, p.predicted, p.probability);
-  nlohmann::ordered_json j;
-  j["index"] = p.index;
-  j["label"] = p.label;
-  j["predicted"] = p.predicted;
-  j["probability"] = p.probability;
-  fmt::print("{}\n", j.dump());
-}
+// The opened samples, and what is known of them.
+struct Samples {
+  std::shared_ptr<const data::Dataset> part;
+  bool labelled = true;
+  std::vector<std::string> class_names;
 
-void print_numbers(int64_t index, const std::vector<double>& targets,
-                   const std::vector<double>& predicted, bool csv) {
-  if (csv)
-    return fmt::print("{},{},{}\n", index, fmt::join(targets, ","), fmt::join(predicted, ","));
-  nlohmann::ordered_json j;
-  j["index"] = index;
-  j["targets"] = targets;
-  j["predicted"] = predicted;
-  fmt::print("{}\n", j.dump());
-}
-
-void print_header(const data::SampleSpec& spec) {
-  if (spec.classes > 0) return fmt::print("index,label,predicted,probability\n");
-  fmt::print("index");
-  for (const char* name : {"target", "predicted"}) {
-    for (int64_t i = 0; i < spec.targets; ++i) fmt::print(",{}_{}", name, i);
+  void add_class(Row& row, const char* key, const std::string& name_key, int32_t label) const {
+    row[key] = label;
+    const auto at = static_cast<size_t>(label);
+    if (at < class_names.size()) row[name_key] = class_names[at];
   }
-  fmt::print("\n");
-}
 
-void print_rows(const data::Batch& batch, const std::vector<double>& outputs, int64_t count,
-                int64_t first_index, const data::SampleSpec& spec, bool csv) {
-  const int64_t width = static_cast<int64_t>(outputs.size()) / batch.rows;
-  for (int64_t row = 0; row < count; ++row) {
-    const double* output = outputs.data() + row * width;
-    if (spec.classes > 0) {
-      Prediction p = classify(output, width);
-      p.index = first_index + row;
-      p.label = batch.labels[row];
-      print_class(p, csv);
-    } else {
-      const auto targets = batch.targets.begin() + row * spec.targets;
-      print_numbers(first_index + row, {targets, targets + spec.targets}, {output, output + width},
-                    csv);
+  Row row(const data::Batch& batch, int64_t in_batch, int64_t index, const double* output,
+          int64_t width) const {
+    Row row;
+    row["index"] = index;
+    if (const std::string file = part->file(index); !file.empty()) row["file"] = file;
+    if (part->spec().classes > 0) {
+      const Best best = most_likely(output, width);
+      if (labelled) add_class(row, "label", "label_name", batch.labels[in_batch]);
+      add_class(row, "predicted", "predicted_name", best.label);
+      row["probability"] = best.probability;
+      return row;
     }
+    const int64_t count = part->spec().targets;
+    const auto targets = batch.targets.begin() + in_batch * count;
+    if (labelled) row["targets"] = std::vector<double>(targets, targets + count);
+    row["predicted"] = std::vector<double>(output, output + width);
+    return row;
   }
+};
+
+// Columns of a table: several numbers become `<name>_0` and so on; what is counted is called
+// "target" there.
+Row flattened(const Row& row) {
+  Row flat;
+  for (const auto& [key, value] : row.items()) {
+    const std::string name = key == "targets" ? "target" : key;
+    if (!value.is_array()) flat[name] = value;
+    for (size_t i = 0; value.is_array() && i < value.size(); ++i)
+      flat[fmt::format("{}_{}", name, i)] = value[i];
+  }
+  return flat;
+}
+
+// A field as RFC 4180 has it.
+std::string csv_field(const Row& value) {
+  if (value.is_number_float()) return fmt::format("{:.9g}", value.get<double>());
+  if (!value.is_string()) return value.dump();
+  std::string text = value.get<std::string>();
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  for (size_t at = 0; (at = text.find('"', at)) != std::string::npos; at += 2)
+    text.insert(at, "\"");
+  return '"' + text + '"';
+}
+
+void print_row(const Row& row, bool csv, bool first) {
+  if (!csv) {
+    fmt::print("{}\n", row.dump(-1, ' ', false, Row::error_handler_t::replace));
+    return;
+  }
+  const Row flat = flattened(row);
+  std::vector<std::string> names, fields;
+  for (const auto& [name, value] : flat.items()) {
+    names.push_back(name);
+    fields.push_back(csv_field(value));
+  }
+  if (first) fmt::print("{}\n", fmt::join(names, ","));
+  fmt::print("{}\n", fmt::join(fields, ","));
+}
+
+// The configuration with the samples of `path` as its only ones.
+config::Config with_data(config::Config config, const std::string& path) {
+  config::Dataset& d = config.dataset;
+  d.path = path;
+  d.target_path = d.validation_path = d.validation_target_path = "";
+  d.validation_split = 0;
+  return config;
+}
+
+Samples open_samples(const config::Config& config, const data::DatasetPair& data,
+                     const PredictArguments& arguments) {
+  const bool train = arguments.part == "train" || !arguments.data.empty();
+  Samples samples{train ? data.train : data.validation, data.labelled,
+                  data.preparation.class_names};
+  if (samples.part != nullptr) return samples;
+  throw ConfigurationError(config.name +
+                           ": the data set has no validation part; set dataset.validation_split or "
+                           "dataset.validation_path, or use --part train or --data FILE");
 }
 
 void write_predictions(const launch::Rank& rank, const PredictArguments& arguments,
                        const data::TensorFile& weights) {
-  const config::Config config = step::resolve_ranks(rank.config, 1);
-  const data::DatasetPair data = train::open_data(config, search_path(), rank.registry.get());
-  const auto& part = arguments.part == "train" ? data.train : data.validation;
-  if (part == nullptr) {
-    throw ConfigurationError(
-        "the data set has no validation part; set dataset.validation_split or "
-        "dataset.validation_path, or use --part train");
-  }
+  config::Config config = step::resolve_ranks(rank.config, 1);
+  if (!arguments.data.empty()) config = with_data(std::move(config), arguments.data);
+  const data::DatasetPair data =
+      train::open_data(config, search_path(), rank.registry.get(),
+                       {.weights = arguments.weights, .needs_targets = arguments.data.empty()});
+  const Samples samples = open_samples(config, data, arguments);
   const Opened model = open_model(rank, config, data.train->spec(), weights, arguments.weights);
-  data::Loader loader(part, train::validation_loader_options(config));
-  const int64_t end =
-      arguments.samples > 0 ? std::min(arguments.samples, part->size()) : part->size();
-  const bool csv = arguments.format == "csv";
-  if (csv) print_header(part->spec());
+  data::Loader loader(samples.part, train::validation_loader_options(config));
+  const int64_t size = samples.part->size();
+  const int64_t end = arguments.samples > 0 ? std::min(arguments.samples, size) : size;
   for (int64_t done = 0; done < end;) {
     const data::Batch& batch = loader.next();
+    const std::vector<double> outputs = model.trainer->outputs(batch);
+    const int64_t width = static_cast<int64_t>(outputs.size()) / batch.rows;
     const int64_t count = std::min(batch.rows, end - done);
-    print_rows(batch, model.trainer->outputs(batch), count, done, part->spec(), csv);
-    done += count;
+    for (int64_t i = 0; i < count; ++i, ++done) {
+      print_row(samples.row(batch, i, done, outputs.data() + i * width, width),
+                arguments.format == "csv", done == 0);
+    }
   }
 }
 
 void refuse_unused(const std::vector<std::string>& given, bool text) {
   const std::set<std::string> of_text = {"--prompt", "--tokens", "--temperature", "--top-k",
                                          "--seed"};
-  const std::set<std::string> of_others = {"--part", "--format", "--samples"};
+  const std::set<std::string> of_others = {"--part", "--data", "--format", "--samples"};
   for (const std::string& option : given) {
     if (!text && of_text.contains(option))
       throw ConfigurationError(option +
@@ -217,6 +262,9 @@ void run_predict(const PredictArguments& arguments) {
     const data::DatasetOptions options = options_without_files(rank.config);
     const bool text = data::is_text(options) || options.next_token;
     refuse_unused(arguments.given, text);
+    if (!arguments.data.empty() &&
+        std::count(arguments.given.begin(), arguments.given.end(), "--part") > 0)
+      throw ConfigurationError("--data has no parts; remove --part");
     const data::TensorFile weights = data::read_safetensors(arguments.weights);
     text ? write_text(rank, arguments, options, weights)
          : write_predictions(rank, arguments, weights);

@@ -11,7 +11,6 @@
 #include "runtime/error.h"
 #include "runtime/launch/open_device.h"
 #include "runtime/step/ranks.h"
-#include "runtime/train/open.h"
 
 namespace runtime::cli {
 
@@ -76,7 +75,7 @@ void with_memory_advice(Session& session, Work&& work) {
 data::DatasetPair Datasets::get(const config::Config& config,
                                 const plugins::host::Registry& registry) {
   std::call_once(once_, [&] {
-    pair_ = train::open_data(config, std::getenv("RUNTIME_DATA_PATH"), &registry);
+    pair_ = train::open_data(config, std::getenv("RUNTIME_DATA_PATH"), &registry, use_);
   });
   return pair_;
 }
@@ -99,6 +98,8 @@ Session::Session(const launch::Rank& r, Datasets& datasets,
   if (const std::string path = agreed_checkpoint(rank, find_checkpoint); !path.empty()) {
     resumed = train::open_checkpoint(path);
     resume_notes = train::check_resumable(*resumed, config, *data.train);
+    if (const std::string& saved = resumed->manifest.state.preparation; !saved.empty())
+      data::check_same(data::parse_preparation(saved, path), data.preparation, path);
   }
   with_memory_advice(*this, [&] { open_trainer(); });
 }
@@ -107,7 +108,9 @@ void Session::open_trainer() {
   exec::CompileOptions options = train::compile_options(config, fallback);
   options.collectives = rank.collectives;
   if (resumed) options = train::with_decisions(options, *resumed, rank.place.rank);
-  programs = std::make_shared<train::StepPrograms>(config, data.train->spec(), device, options);
+  data::SampleSpec spec = data.train->spec();
+  spec.preparation = data::to_json(data.preparation);
+  programs = std::make_shared<train::StepPrograms>(config, spec, device, options);
   if (resumed) train::take_decisions(*programs, *resumed);
   trainer = std::make_unique<train::Trainer>(programs);
   if (resumed) train::restore(*resumed, *programs, *trainer);
@@ -139,8 +142,8 @@ void print_notes(const train::StepPrograms& programs) {
 
 void run_sessions(launch::RunRanks run, Outcome& outcome, const std::function<void(Session&)>& body,
                   const std::function<void(const analysis::Candidate&)>& chosen,
-                  const std::function<std::string()>& find_checkpoint) {
-  Datasets datasets;
+                  const std::function<std::string()>& find_checkpoint, const train::DataUse& use) {
+  Datasets datasets(use);
   run.choose_mesh = [&](const launch::Rank& rank, int world_size) {
     const auto device =
         launch::open_device(rank.config, *rank.registry, rank.place.local_rank, nullptr);

@@ -16,6 +16,7 @@
 #include "runtime/launch/communicators.h"
 #include "runtime/launch/run_ranks.h"
 #include "runtime/train/checkpoint/checkpoints.h"
+#include "runtime/train/open.h"
 #include "runtime/train/step_programs.h"
 #include "runtime/train/trainer.h"
 
@@ -24,10 +25,12 @@ namespace runtime::cli {
 // The data sets of a process, which are read once for all of its ranks. Thread-safe.
 class Datasets {
  public:
+  explicit Datasets(train::DataUse use) : use_(std::move(use)) {}
   // `registry` has the plugins that may read the samples.
   data::DatasetPair get(const config::Config& config, const plugins::host::Registry& registry);
 
  private:
+  train::DataUse use_;
   std::once_flag once_;
   data::DatasetPair pair_;
 };
@@ -77,10 +80,11 @@ void print_notes(const train::StepPrograms& programs);
 // it in the process of rank 0, before the folder of the run is made.
 void run_sessions(const ConfigArguments& arguments, Outcome& outcome,
                   const std::function<void(Session&)>& body);
-// `find_checkpoint` is that of Session.
+// `find_checkpoint` is that of Session; `use` is what the data are opened for.
 void run_sessions(launch::RunRanks run, Outcome& outcome, const std::function<void(Session&)>& body,
                   const std::function<void(const analysis::Candidate&)>& chosen = nullptr,
-                  const std::function<std::string()>& find_checkpoint = nullptr);
+                  const std::function<std::string()>& find_checkpoint = nullptr,
+                  const train::DataUse& use = {});
 
 }  // namespace runtime::cli
 

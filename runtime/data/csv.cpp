@@ -72,14 +72,26 @@ class CsvParser {
                     quoted_for_message(wanted) + "; the columns are " + column_list());
   }
 
+  // A target that is named by its number is missing where all columns are features.
+  bool lacks_target() const {
+    if (options_.needs_target || known_ == nullptr) return false;
+    if (to_integer(options_.target)) return known_->columns.size() == width_;
+    return !header_.empty() &&
+           std::find(header_.begin(), header_.end(), options_.target) == header_.end();
+  }
+
   void choose_columns() {
-    target_ = find_column(options_.target);
-    for (const std::string& feature : options_.features) add_feature(find_column(feature));
-    if (options_.features.empty()) {
+    table_.labelled = !lacks_target();
+    if (table_.labelled) target_ = find_column(options_.target);
+    const bool by_name = table_.labelled || !header_.empty();
+    if (by_name)
+      for (const std::string& feature : options_.features) add_feature(find_column(feature));
+    if (options_.features.empty() || !by_name) {
       for (std::size_t i = 0; i < width_; ++i) {
         if (i != target_) add_feature(i);
       }
     }
+    if (!by_name) table_.columns = known_->columns;
     if (features_.empty()) {
       throw DataError(name_ +
                       ": no column is left for features; expected a column beside the "
@@ -128,7 +140,9 @@ class CsvParser {
     Part& part = table_.part;
     make_room(part.floats, features_.size());
     for (const std::size_t column : features_) part.floats.push_back(number_in(record, column));
-    if (options_.classification) {
+    if (!table_.labelled) {
+      options_.classification ? part.targets.labels.push_back(0) : part.targets.values.push_back(0);
+    } else if (options_.classification) {
       make_room(part.targets.labels, 1);
       add_label(record);
     } else {
@@ -178,6 +192,11 @@ class CsvParser {
     part.shape = {static_cast<int64_t>(features_.size())};
     if (!options_.classification) {
       part.targets.per_sample = 1;
+      return;
+    }
+    if (!table_.labelled) {
+      part.targets.classes = options_.classes;
+      table_.class_names = known_->class_names;
       return;
     }
     const std::vector<int32_t> final_number = number_classes();
@@ -261,7 +280,7 @@ class CsvParser {
   const CsvTable* known_;
   std::vector<std::string> header_;
   std::size_t width_ = 0;
-  std::size_t target_ = 0;
+  std::size_t target_ = std::numeric_limits<std::size_t>::max();  // no column
   std::vector<std::size_t> features_;
   std::map<std::string, Seen> classes_;
   CsvTable table_;
@@ -286,9 +305,20 @@ Parts load_csv(const std::string& train, const std::string& validation,
         "dataset.target is missing; expected the name of the target column of " + train +
         ", or its number from 0 (-1: the last one)");
   }
-  const CsvOptions csv{options.features, options.target, options.classification, options.classes};
-  CsvTable table = read_csv(train, csv);
+  CsvOptions csv{options.features, options.target, options.classification, options.classes,
+                 options.needs_targets};
+  CsvTable known;
+  if (options.preparation != nullptr) {
+    known.columns = options.preparation->columns;
+    if (csv.features.empty()) csv.features = known.columns;
+    known.class_names = options.preparation->class_names;
+    known.part.title = "the data that the weights were trained on";
+  }
+  CsvTable table = read_csv(train, csv, options.preparation != nullptr ? &known : nullptr);
   Parts parts;
+  parts.columns = table.columns;
+  parts.class_names = table.class_names;
+  parts.labelled = table.labelled;
   if (!validation.empty()) parts.validation = read_csv(validation, csv, &table).part;
   parts.train = std::move(table.part);
   return parts;

@@ -17,20 +17,23 @@ struct CsvOptions {
   std::string target;                 // name, or number from 0 (-1: the last column)
   bool classification = true;         // the target is a class label; otherwise a number
   int64_t classes = 0;                // 0: taken from the data
+  bool needs_target = true;           // false: a table without the target's column is read as well
 };
 
 // A table in memory: features as floats, and targets.
 struct CsvTable {
   std::vector<std::string> columns;  // names of the features, or numbers
   Part part;
+  bool labelled = true;  // false: there is no column of targets, and all of them are 0
   // Text labels in the order of their class numbers, which is sorted. Empty if labels are integers,
   // which are taken as they are.
   std::vector<std::string> class_names;
 };
 
 // Reads a table from text or from a file. A first line without any number is the header. `known` is
-// the training table, whose columns and classes this table must have; null if this is the training
-// table. Throws DataError that names line and column.
+// the training table, whose columns and classes this table must have, or what is known of it
+// (columns, class_names and the title of `part`); null if this is the training table. Throws
+// DataError that names line and column.
 CsvTable parse_csv(std::string_view text, const std::string& name, const CsvOptions& options,
                    const CsvTable* known = nullptr);
 CsvTable read_csv(const std::string& path, const CsvOptions& options,

@@ -22,6 +22,9 @@ struct SampleSpec {
   // If tokens are characters: all characters in the order of their ids, in UTF-8. They are saved
   // with the weights.
   std::string characters = {};
+  // How the data were prepared (preparation.h), which is saved with the weights as well; "": not
+  // known.
+  std::string preparation = {};
   int64_t features() const;  // numbers in the features of one sample
 };
 
@@ -51,6 +54,8 @@ class Dataset {
   // can read a part of an image override it.
   virtual void read_region(int64_t index, const RandomRegion& region, float* out,
                            float* scratch) const;
+  // Returns the file that sample `index` comes from; "" if several samples share one.
+  virtual std::string file(int64_t) const { return {}; }
   virtual std::string description()
       // Returns, for example, "Fashion-MNIST, 60000 samples of 28x28x1, 10 classes".
       const = 0;

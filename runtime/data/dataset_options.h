@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/data/dataset.h"
+#include "runtime/data/preparation.h"
 
 namespace runtime::data {
 
@@ -48,6 +49,10 @@ struct DatasetOptions {
   std::string token_type = "uint16";     // tokens: uint16 | uint32
   int64_t stride = 0;                    // text, tokens: tokens between samples; 0: context length
   std::vector<std::string> search_path;  // folders that are searched for well-known data sets
+  // How the data of the model were prepared that will see the samples: statistics and names are
+  // taken from it; null: they are taken from the training samples.
+  std::shared_ptr<const Preparation> preparation = nullptr;
+  bool needs_targets = true;  // false: files without labels or targets are read as well
   // Opens the records of a format of a plugin; null: there are no plugins. See records.h.
   std::function<RecordsPair(const DatasetOptions&)> open_records = nullptr;
 };
@@ -59,6 +64,8 @@ bool is_text(const DatasetOptions& options);
 struct DatasetPair {
   std::shared_ptr<const Dataset> train;
   std::shared_ptr<const Dataset> validation;  // null: there is none
+  Preparation preparation = {};
+  bool labelled = true;  // false: the files have no targets, which are 0
 };
 
 }  // namespace runtime::data

@@ -20,6 +20,8 @@ struct FilePair {
 struct Parts {
   Part train;
   std::optional<Part> validation;
+  std::vector<std::string> columns = {}, class_names = {};  // as in Preparation
+  bool labelled = true;                                     // as in DatasetPair
 };
 
 // Null or an empty name means that there is no validation file.

@@ -92,6 +92,7 @@ class Images final : public Dataset {
   const SampleSpec& spec() const override { return spec_; }
   int64_t size() const override { return static_cast<int64_t>(files_.size()); }
   int32_t label(int64_t index) const override { return sample(index).label; }
+  std::string file(int64_t index) const override { return sample(index).path; }
   void read_targets(int64_t, float*) const override {}
   std::string description() const override { return describe(folder_, size(), spec_); }
 
@@ -192,10 +193,12 @@ DatasetPair open_images(const DatasetOptions& options) {
   const std::string val = (fs::path(options.path) / "val").string();
   if (validation.empty() && parts && options.validation_split == 0 && fs::is_directory(val))
     validation = val;
-  const std::vector<std::string> classes = class_names(train);
+  const std::vector<std::string> classes =
+      options.preparation != nullptr ? options.preparation->class_names : class_names(train);
   std::vector<Sample> files = list_files(train, classes);
   const SampleSpec spec = spec_of(files, classes, options);
   DatasetPair pair{std::make_shared<Images>(train, std::move(files), spec, options), nullptr};
+  pair.preparation.class_names = classes;
   if (!validation.empty()) {
     pair.validation =
         std::make_shared<Images>(validation, list_files(validation, classes), spec, options);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <initializer_list>
 
 #include "runtime/data/formats.h"
@@ -72,9 +73,15 @@ void check_unused(const DatasetOptions& options) {
             "task = \"regression\"");
 }
 
+// Without labels a file of features stands alone.
+bool lacks_targets(const DatasetOptions& options) {
+  return !options.needs_targets && options.target_path.empty() &&
+         !std::filesystem::is_directory(options.path);
+}
+
 Parts load_two_files(const DatasetOptions& options) {
   need(options.path, "path", options.format);
-  need(options.target_path, "target_path", options.format);
+  if (!lacks_targets(options)) need(options.target_path, "target_path", options.format);
   const FilePair train{options.path, options.target_path};
   const FilePair validation{options.validation_path, options.validation_target_path};
   const FilePair* second = nullptr;
@@ -94,7 +101,7 @@ Parts load_mnist_folder(const DatasetOptions& options) {
 }
 
 Parts load_parts(const DatasetOptions& options) {
-  if (options.format == "idx" && options.target_path.empty()) {
+  if (options.format == "idx" && options.target_path.empty() && !lacks_targets(options)) {
     need(options.path, "path", options.format);
     return load_mnist_folder(options);
   }
@@ -104,13 +111,20 @@ Parts load_parts(const DatasetOptions& options) {
   return load_cifar10(options.path, options.validation_split == 0);
 }
 
-void standardize_parts(Parts& parts, int64_t training) {
+// Returns the statistics of the training samples, which are those of an earlier run if it is known.
+FeatureStatistics standardize_parts(Parts& parts, int64_t training,
+                                    const Preparation* preparation) {
   make_floats(parts.train);
-  const FeatureStatistics statistics = measure(parts.train, training);
+  const FeatureStatistics statistics =
+      preparation == nullptr
+          ? measure(parts.train, training)
+          : known_statistics(*preparation, parts.train.features(), parts.train.title);
   standardize(parts.train, statistics);
-  if (!parts.validation) return;
-  make_floats(*parts.validation);
-  standardize(*parts.validation, statistics);
+  if (parts.validation) {
+    make_floats(*parts.validation);
+    standardize(*parts.validation, statistics);
+  }
+  return statistics;
 }
 
 DatasetPair open_parts(Parts parts, const DatasetOptions& options) {
@@ -118,12 +132,18 @@ DatasetPair open_parts(Parts parts, const DatasetOptions& options) {
   if (options.name == "mnist") parts.train.title = "MNIST";
   if (parts.validation && !options.name.empty()) parts.validation->title = parts.train.title;
   const int64_t training = training_samples(parts.train.samples, options.validation_split);
-  if (options.standardize) standardize_parts(parts, training);
+  Preparation preparation;
+  if (options.standardize)
+    preparation.features = standardize_parts(parts, training, options.preparation.get());
+  preparation.columns = std::move(parts.columns);
+  preparation.class_names = std::move(parts.class_names);
   const Normalization normalization{options.mean, options.std};
   DatasetPair pair = split_at(make_memory_dataset(std::move(parts.train), normalization), training);
   if (parts.validation) {
     pair.validation = make_memory_dataset(std::move(*parts.validation), normalization);
   }
+  pair.preparation = std::move(preparation);
+  pair.labelled = parts.labelled;
   return pair;
 }
 
@@ -180,30 +200,54 @@ DatasetPair open_any(const DatasetOptions& options) {
   return open_records(options);
 }
 
+// Opens a folder of images, which resizes them itself.
+DatasetPair open_folder(const DatasetOptions& options) {
+  need(options.path, "path", options.format);
+  DatasetPair pair = open_images(options);
+  const int64_t training = training_samples(pair.train->size(), options.validation_split);
+  if (training == pair.train->size()) return pair;
+  DatasetPair split = split_at(std::move(pair.train), training);
+  split.preparation = std::move(pair.preparation);
+  split.labelled = pair.labelled;
+  return split;
+}
+
+DatasetPair open_resized(const DatasetOptions& options) {
+  DatasetPair pair = open_any(options);
+  if (options.resize.empty()) return pair;
+  for (auto* part : {&pair.train, &pair.validation}) {
+    if (!*part) continue;
+    *part =
+        resized(std::move(*part), {options.resize[0], options.resize[1]}, options.resize_shorter);
+  }
+  return pair;
+}
+
+// Adds what the options say to what the format has found.
+void complete(Preparation& preparation, const DatasetOptions& options, const SampleSpec& spec) {
+  preparation.classes = spec.classes;
+  preparation.targets = spec.targets;
+  preparation.mean = options.mean;
+  preparation.std = options.std;
+  preparation.resize = options.resize;
+  preparation.resize_shorter = options.resize_shorter;
+  preparation.characters = spec.characters;
+  if (options.format != "tokens") preparation.tokenizer = options.tokenizer;
+}
+
 }  // namespace
 
 DatasetPair open_dataset(const DatasetOptions& options) {
   check_resize(options);
-  const DatasetOptions resolved = resolve(options);
+  DatasetOptions resolved = resolve(options);
   check_unused(resolved);
-  if (is_text(resolved)) {
-    need(resolved.path, "path", resolved.format);
-    return open_text(resolved);
-  }
-  if (resolved.format == "images") {
-    need(resolved.path, "path", resolved.format);
-    DatasetPair pair = open_images(resolved);
-    const int64_t training = training_samples(pair.train->size(), resolved.validation_split);
-    return training == pair.train->size() ? pair : split_at(std::move(pair.train), training);
-  }
-  DatasetPair pair = open_any(resolved);
-  if (!resolved.resize.empty()) {
-    for (auto* part : {&pair.train, &pair.validation}) {
-      if (!*part) continue;
-      *part = resized(std::move(*part), {resolved.resize[0], resolved.resize[1]},
-                      resolved.resize_shorter);
-    }
-  }
+  if (resolved.preparation != nullptr && resolved.classes == 0)
+    resolved.classes = resolved.preparation->classes;
+  if (is_text(resolved)) need(resolved.path, "path", resolved.format);
+  DatasetPair pair = is_text(resolved)             ? open_text(resolved)
+                     : resolved.format == "images" ? open_folder(resolved)
+                                                   : open_resized(resolved);
+  complete(pair.preparation, resolved, pair.train->spec());
   return pair;
 }
 

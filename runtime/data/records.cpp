@@ -202,9 +202,15 @@ DatasetPair open_records(const DatasetOptions& options) {
   Scaling scaling{.bytes = train.bytes};
   if (!options.mean.empty() || !options.std.empty())
     scaling.channels = channel_scales({options.mean, options.std}, spec.shape.back());
-  if (options.standardize) scaling.statistics = measure_records(records.train, spec, training);
+  if (options.standardize) {
+    scaling.statistics =
+        options.preparation == nullptr
+            ? measure_records(records.train, spec, training)
+            : known_statistics(*options.preparation, features_of(spec.shape), train.title);
+  }
   DatasetPair pair =
       split_at(std::make_shared<RecordDataset>(records.train, spec, scaling), training);
+  if (scaling.statistics) pair.preparation.features = *scaling.statistics;
   if (records.validation == nullptr) return pair;
   check_validation(records.validation->spec(), train, spec);
   pair.validation = std::make_shared<RecordDataset>(records.validation, spec, scaling);

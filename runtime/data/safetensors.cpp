@@ -33,9 +33,15 @@ uint64_t read_header_size(Source& source) {
   return size;
 }
 
-TensorFile parse(Source& source) {
+// Returns the text of the header.
+std::string read_header(Source& source) {
   std::string text(read_header_size(source), '\0');
   source.read_exactly(text.data(), text.size(), "the safetensors header");
+  return text;
+}
+
+TensorFile parse(Source& source) {
+  const std::string text = read_header(source);
   TensorHeader header = parse_tensor_header(text, source.name(), kLengthSize, source.limit());
   system::require_memory(source.limit(), source.name() + ": its tensors",
                          "use a machine with more memory");
@@ -114,6 +120,14 @@ std::string header_text(const std::string& path, const TensorFile& file,
 }  // namespace
 
 TensorFile read_safetensors(const std::string& path) { return parse(*open_file(path)); }
+
+std::map<std::string, std::string> read_safetensors_metadata(const std::string& path) {
+  const std::unique_ptr<Source> source = open_file(path);
+  const std::string text = read_header(*source);
+  TensorHeader header = parse_tensor_header(text, source->name(), kLengthSize, source->limit());
+  expected_checksum(header.metadata, text, source->name());
+  return header.metadata;
+}
 
 TensorFile parse_safetensors(const std::byte* data, std::size_t size, const std::string& name) {
   return parse(*memory_source(data, size, name));

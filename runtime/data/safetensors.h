@@ -29,7 +29,9 @@ struct TensorFile {
 // overlaps, gaps, offsets out of range, duplicate names and unknown types are refused. Never
 // allocates more than the size of the file.
 TensorFile read_safetensors(const std::string& path);
-// Reads the same from memory; `name` is used in messages.
+// Reads only the metadata, without the checksum's keys; nothing but the header is checked.
+std::map<std::string, std::string> read_safetensors_metadata(const std::string& path);
+// Reads a whole file from memory; `name` is used in messages.
 TensorFile parse_safetensors(const std::byte* data, std::size_t size, const std::string& name);
 
 // A file as it was written.

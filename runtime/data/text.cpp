@@ -37,7 +37,10 @@ Text read_texts(const DatasetOptions& options) {
   }
   Text result;
   const std::string text = read_text(options.path);
-  if (options.tokenizer == "char") result.spec.characters = characters_of(text, options.path);
+  if (options.tokenizer == "char") {
+    result.spec.characters = options.preparation != nullptr ? options.preparation->characters
+                                                            : characters_of(text, options.path);
+  }
   const auto tokenizer = make_tokenizer(options, result.spec.characters, 0);
   result.spec.classes = tokenizer->vocabulary();
   if (result.spec.classes > std::numeric_limits<uint16_t>::max() + 1) {

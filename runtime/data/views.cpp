@@ -21,6 +21,7 @@ class RangeView final : public Dataset {
     base_->read_features(begin_ + index, out);
   }
   int32_t label(int64_t index) const override { return base_->label(begin_ + index); }
+  std::string file(int64_t index) const override { return base_->file(begin_ + index); }
   void read_labels(int64_t index, int32_t* out) const override {
     base_->read_labels(begin_ + index, out);
   }

@@ -5,8 +5,10 @@
 #include <filesystem>
 #include <thread>
 
+#include "runtime/data/safetensors.h"
 #include "runtime/error.h"
 #include "runtime/train/plugin_records.h"
+#include "runtime/train/weights.h"
 
 namespace runtime::train {
 
@@ -112,19 +114,39 @@ void check_targets(const data::Dataset& part, const std::string& loss) {
   }
 }
 
+// Returns how the data were prepared that the weights were trained on; null: the file does not say.
+std::shared_ptr<const data::Preparation> preparation_of(const config::Dataset& dataset,
+                                                        const std::string& weights) {
+  if (weights.empty()) return nullptr;
+  const auto metadata = data::read_safetensors_metadata(weights);
+  if (const auto found = metadata.find(kPreparation); found != metadata.end())
+    return std::make_shared<data::Preparation>(data::parse_preparation(found->second, weights));
+  if (!dataset.standardize) return nullptr;
+  throw DataError(weights +
+                  ": dataset.standardize is true, but the file has no means and deviations of the "
+                  "training data: an earlier version or another program has written it; expected "
+                  "them in its metadata: give them as dataset.mean and dataset.std instead of "
+                  "dataset.standardize, or let `runtime train CONFIG --resume auto` save the run's "
+                  "weights again");
+}
+
 }  // namespace
 
 data::DatasetPair open_data(const config::Config& config, const char* search_path,
-                            const plugins::host::Registry* registry) {
+                            const plugins::host::Registry* registry, const DataUse& use) {
   data::DatasetOptions options = data_options(config, search_path);
+  options.preparation = preparation_of(config.dataset, use.weights);
+  options.needs_targets = use.needs_targets;
   if (registry != nullptr) {
     options.open_records = [&](const data::DatasetOptions& resolved) {
       return open_plugin_records(config, *registry, resolved);
     };
   }
   data::DatasetPair pair = data::open_dataset(options);
+  if (options.preparation != nullptr)
+    data::check_same(*options.preparation, pair.preparation, use.weights);
   for (const auto& part : {pair.train, pair.validation}) {
-    if (part != nullptr) check_targets(*part, config.training.loss);
+    if (part != nullptr && pair.labelled) check_targets(*part, config.training.loss);
   }
   return pair;
 }

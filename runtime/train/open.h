@@ -19,9 +19,17 @@ namespace runtime::train {
 // are not in the working folder are searched in its folders; throws DataError, which lists all
 // places tried.
 data::DatasetOptions data_options(const config::Config& config, const char* search_path);
-// `registry` has the plugins that may read the samples; null: none.
+// What the data are opened for, if not for training.
+struct DataUse {
+  std::string weights;        // the data are prepared as those that these weights were trained on
+  bool needs_targets = true;  // false: samples without labels are read as well
+};
+// `registry` has the plugins that may read the samples; null: none. Throws DataError if the data
+// differ by a name or a key from those of `use.weights`, or have to be standardised and the weights
+// do not say how.
 data::DatasetPair open_data(const config::Config& config, const char* search_path,
-                            const plugins::host::Registry* registry = nullptr);
+                            const plugins::host::Registry* registry = nullptr,
+                            const DataUse& use = {});
 
 // The threads that a rank may use beside those of its device: device.threads, or one for each core.
 // At least 1.

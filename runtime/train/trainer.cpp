@@ -413,6 +413,8 @@ data::TensorFile Trainer::weights() {
   file.metadata["format"] = "pt";
   if (!s.programs.spec().characters.empty())
     file.metadata[kCharacters] = s.programs.spec().characters;
+  if (!s.programs.spec().preparation.empty())
+    file.metadata[kPreparation] = s.programs.spec().preparation;
   return file;
 }
 

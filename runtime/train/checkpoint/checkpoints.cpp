@@ -245,6 +245,7 @@ void Checkpoints::save(SavedState state) {
   if (monitored_.first == state.step) state.monitored = monitored_.second;
   state.best = best_;
   state.data = data_;
+  state.preparation = programs_.spec().preparation;
   state.environment = environment_of(programs_);
   state.created = time_text();
   saver_.save(state);

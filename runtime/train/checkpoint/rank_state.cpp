@@ -133,6 +133,8 @@ void read_state(StepPrograms& programs, data::TensorFile& file) {
   }
   programs.stream().synchronize();
   if (!programs.spec().characters.empty()) file.metadata[kCharacters] = programs.spec().characters;
+  if (!programs.spec().preparation.empty())
+    file.metadata[kPreparation] = programs.spec().preparation;
 }
 
 std::vector<WantedSlice> wanted_slices(const std::vector<HeldTensor>& held) {

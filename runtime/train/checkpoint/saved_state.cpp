@@ -42,6 +42,7 @@ SavedState from_json(const nlohmann::json& j) {
   s.plateau = progress_from(j.at("plateau"));
   s.early_stopping = progress_from(j.at("early_stopping"));
   j.at("data").get_to(s.data);
+  s.preparation = j.value("preparation", "");
   j.at("environment").get_to(s.environment);
   j.at("created").get_to(s.created);
   return s;
@@ -72,6 +73,7 @@ std::string to_json(const SavedState& s) {
   j["plateau"] = to_json(s.plateau);
   j["early_stopping"] = to_json(s.early_stopping);
   j["data"] = s.data;
+  j["preparation"] = s.preparation;
   j["environment"] = s.environment;
   j["created"] = s.created;
   return j.dump();

@@ -36,6 +36,7 @@ struct SavedState {
   std::vector<double> best = {};         // the best values of validation.monitor so far
   ProgressState plateau = {}, early_stopping = {};
   std::string data;         // fingerprint of the training data
+  std::string preparation;  // of the data, see data/preparation.h; "": an older program saved it
   std::string environment;  // device, threads and build; other ones round in another way
   std::string created;      // time as in ISO 8601
 

@@ -1,0 +1,238 @@
+"""Predictions of samples that were not there in training: they are prepared as the training samples were, and need no labels."""
+
+import csv
+import io
+import json
+import random
+import struct
+import unittest
+
+import support
+
+TABLE = """
+[model]
+input = [3]
+layers = [{{ type = "linear", features = 8, activation = "tanh" }}, {{ type = "linear", features = {outputs} }}]
+[dataset]
+format = "csv"
+path = "train.csv"
+target = "{target}"
+task = "{task}"
+standardize = true
+validation_split = 0.25
+[training]
+global_batch_size = 8
+epochs = 4
+loss = "{loss}"
+[optimizer]
+lr = 0.05
+[device]
+backend = "cpu"
+tune = "off"
+"""
+CLASSES = {"target": "kind", "task": "classification", "outputs": 3, "loss": "cross_entropy"}
+NUMBERS = {"target": "y", "task": "regression", "outputs": 1, "loss": "mean_squared_error"}
+
+
+def rows(seed, count):
+    """Features far from zero, of three kinds whose numbers lie apart."""
+    draw = random.Random(seed)
+    for i in range(count):
+        kind = i % 3
+        yield [1000 + 50 * kind + draw.gauss(0, 10), 0.001 * kind + draw.gauss(0, 0.0002), draw.uniform(-5, 5)], kind
+
+
+def table(lines, header=True, target="kind", labelled=True, names=("cat, wild", "dog", "zebra")):
+    out = io.StringIO()
+    writer = csv.writer(out)
+    if header:
+        writer.writerow(["height", "width", "age"] + ([target] if labelled else []))
+    for features, kind in lines:
+        label = [names[kind] if target == "kind" else 3 * kind + features[2]] if labelled else []
+        writer.writerow([repr(x) for x in features] + label)
+    return out.getvalue()
+
+
+class Predictions(support.Situation):
+    def train(self, values=None, lines=None, **options):
+        values = values or CLASSES
+        lines = lines or list(rows(1, 48))
+        self.write("train.csv", table(lines, target=values["target"], **options))
+        self.write("c.toml", TABLE.format(**values))
+        self.runtime("train", "c.toml", "--set", "job.dump_folder=run", "--quiet")
+        return lines
+
+    def predict(self, *arguments, weights="run/weights.safetensors", **options):
+        return self.json_lines("predict", "c.toml", "--weights", weights, *arguments, **options)
+
+    def assert_same(self, some, others, keys=("predicted", "probability")):
+        self.assertEqual(len(some), len(others))
+        for a, b in zip(some, others):
+            self.assertEqual([a[k] for k in keys], [b[k] for k in keys])
+
+    def test_a_new_table_is_standardised_by_the_training_data(self):
+        lines = self.train()
+        validation = self.predict()
+        self.write("new.csv", table(lines[36:]))
+        self.assert_same(self.predict("--data", "new.csv"), validation, ("label", "predicted", "probability"))
+        # one sample alone has no deviation of its own
+        self.write("one.csv", table(lines[40:41]))
+        self.assert_same(self.predict("--data", "one.csv"), validation[4:5])
+
+    def test_samples_need_no_labels(self):
+        lines = self.train()
+        validation = self.predict()
+        self.write("new.csv", table(lines[36:], labelled=False))
+        found = self.predict("--data", "new.csv")
+        self.assert_same(found, validation)
+        self.assertNotIn("label", found[0])
+
+    def test_columns_are_found_by_name(self):
+        lines = self.train()
+        text = "age,id,height,width\n" + "".join(f"{f[2]!r},x{i},{f[0]!r},{f[1]!r}\n" for i, (f, _) in enumerate(lines[36:]))
+        self.write("new.csv", text)
+        self.assert_same(self.predict("--data", "new.csv"), self.predict())
+
+    def test_a_table_without_header_and_labels(self):
+        values = {**CLASSES, "target": "-1"}
+        lines = list(rows(1, 48))
+        self.write("train.csv", table(lines, header=False))
+        self.write("c.toml", TABLE.format(**values))
+        self.runtime("train", "c.toml", "--set", "job.dump_folder=run", "--quiet")
+        self.write("new.csv", table(lines[36:], header=False, labelled=False))
+        self.assert_same(self.predict("--data", "new.csv"), self.predict())
+
+    def test_numbers_are_predicted_without_targets(self):
+        lines = self.train(NUMBERS)
+        validation = self.predict()
+        self.write("new.csv", table(lines[36:], target="y", labelled=False))
+        found = self.predict("--data", "new.csv")
+        self.assert_same(found, validation, ("predicted",))
+        self.assertNotIn("targets", found[0])
+
+    def test_classes_have_names(self):
+        self.train()
+        found = self.predict()
+        names = ["cat, wild", "dog", "zebra"]
+        for line in found:
+            self.assertEqual(line["predicted_name"], names[line["predicted"]])
+            self.assertEqual(line["label_name"], names[line["label"]])
+        printed = self.runtime("predict", "c.toml", "--weights", "run/weights.safetensors", "--format", "csv")
+        parsed = list(csv.DictReader(io.StringIO(printed[printed.index("index,"):])))
+        self.assertEqual([row["predicted_name"] for row in parsed], [line["predicted_name"] for line in found])
+        matrix = self.runtime("evaluate", "c.toml", "--weights", "run/weights.safetensors", "--metrics", "confusion", "--format", "table")
+        self.assertIn("zebra", matrix)
+
+    def test_fewer_classes_in_the_new_table(self):
+        lines = self.train()
+        dogs = [line for line in lines if line[1] == 1]
+        self.write("new.csv", table(dogs))
+        self.assertEqual({line["label_name"] for line in self.predict("--data", "new.csv")}, {"dog"})
+
+    def test_evaluate_takes_the_statistics_of_the_weights(self):
+        lines = self.train()
+        before = self.json_lines("evaluate", "c.toml", "--weights", "run/weights.safetensors")[-1]
+        self.write("new.csv", table(lines[36:]))
+        after = self.json_lines("evaluate", "c.toml", "--weights", "run/weights.safetensors", "--part", "train", "--set",
+                                "dataset.path=new.csv", "--set", "dataset.validation_split=0")[-1]
+        self.assertEqual(before["accuracy"], after["accuracy"])
+        self.assertAlmostEqual(before["loss"], after["loss"], places=6)
+
+    def test_resumed_and_exported_weights_predict_the_same(self):
+        self.write("train.csv", table(rows(1, 48)))
+        self.write("c.toml", TABLE.format(**CLASSES))
+        self.runtime("train", "c.toml", "--set", "job.dump_folder=run", "--quiet", "--max-steps", "7")
+        self.runtime("train", "c.toml", "--set", "job.dump_folder=run", "--quiet", "--resume", "auto")
+        self.runtime("train", "c.toml", "--set", "job.dump_folder=whole", "--quiet")
+        self.runtime("checkpoint", "export", "run", "--output", "exported.safetensors")
+        self.write("new.csv", table(rows(2, 9), labelled=False))
+        expected = self.predict("--data", "new.csv", weights="whole/weights.safetensors")
+        for weights in ("run/weights.safetensors", "exported.safetensors"):
+            self.assert_same(self.predict("--data", "new.csv", weights=weights), expected)
+
+    def test_two_ranks_predict_as_one(self):
+        lines = self.train()
+        self.runtime("train", "c.toml", "--set", "job.dump_folder=two", "--quiet", "--nproc", "2", "--set", "debug.deterministic=true")
+        self.runtime("train", "c.toml", "--set", "job.dump_folder=one", "--quiet", "--set", "debug.deterministic=true")
+        self.write("new.csv", table(lines[:9], labelled=False))
+        self.assert_same(self.predict("--data", "new.csv", weights="two/weights.safetensors"),
+                         self.predict("--data", "new.csv", weights="one/weights.safetensors"))
+
+    def test_weights_without_statistics_are_refused(self):
+        self.train()
+        with open(self.path("run/weights.safetensors"), "rb") as file:
+            size = struct.unpack("<Q", file.read(8))[0]
+            header, data = json.loads(file.read(size)), file.read()
+        header["__metadata__"] = {"format": "pt"}
+        text = json.dumps(header).encode()
+        self.write("older.safetensors", struct.pack("<Q", len(text)) + text + data)
+        for command in ("predict", "evaluate"):
+            said = self.runtime(command, "c.toml", "--weights", "older.safetensors", code=5)
+            self.assertIn("dataset.mean", said)
+
+    def test_other_preparation_is_refused_by_name(self):
+        self.train()
+        said = self.runtime("predict", "c.toml", "--weights", "run/weights.safetensors", "--set", "dataset.standardize=false", "--set",
+                            "dataset.mean=[1]", code=5)
+        self.assertIn("dataset.standardize", said)
+        self.assertIn("dataset.mean", said)
+
+    def test_a_text_with_fewer_characters_keeps_their_ids(self):
+        text = "the cat sat on the mat; a dog ran to it. " * 20
+        self.write("text.txt", text)
+        self.write("t.toml", """
+[model]
+input = [8]
+layers = [{ type = "embedding", features = 8, vocabulary = 0 }, { type = "linear", features = 0 }]
+[dataset]
+format = "text"
+path = "text.txt"
+validation_split = 0.25
+[training]
+global_batch_size = 8
+epochs = 1
+[device]
+backend = "cpu"
+""".replace("features = 0", f"features = {len(set(text))}").replace("vocabulary = 0", f"vocabulary = {len(set(text))}"))
+        self.runtime("train", "t.toml", "--set", "job.dump_folder=text", "--quiet")
+        arguments = ("evaluate", "t.toml", "--weights", "text/weights.safetensors")
+        before = self.json_lines(*arguments)[-1]
+        self.write("other.txt", text[int(len(text) * 0.75):])
+        after = self.json_lines(*arguments, "--part", "train", "--set", "dataset.path=other.txt", "--set",
+                                "dataset.validation_split=0")[-1]
+        self.assertEqual(before["samples"], after["samples"])
+        self.assertAlmostEqual(before["loss"], after["loss"], places=6)
+        self.write("few.txt", "a cat sat on it")
+        self.runtime(*arguments, "--part", "train", "--set", "dataset.path=few.txt", "--set", "dataset.validation_split=0")
+
+    def test_numbers_of_images_are_refused_by_name(self):
+        pixels = bytes(random.Random(3).randrange(256) for _ in range(24 * 16))
+        self.write("x.idx", struct.pack(">IIII", 0x803, 24, 4, 4) + pixels)
+        self.write("y.idx", struct.pack(">II", 0x801, 24) + bytes(i % 2 for i in range(24)))
+        self.write("i.toml", """
+[model]
+input = [1, 8, 8]
+layers = [{ type = "flatten" }, { type = "linear", features = 2 }]
+[dataset]
+format = "idx"
+path = "x.idx"
+target_path = "y.idx"
+resize = [8, 8]
+mean = [0.4]
+validation_split = 0.25
+[training]
+global_batch_size = 6
+epochs = 1
+[device]
+backend = "cpu"
+""")
+        self.runtime("train", "i.toml", "--set", "job.dump_folder=images", "--quiet")
+        weights = "images/weights.safetensors"
+        validation = self.json_lines("predict", "i.toml", "--weights", weights)
+        self.write("new.idx", struct.pack(">IIII", 0x803, 6, 4, 4) + pixels[18 * 16:])
+        self.assert_same(self.json_lines("predict", "i.toml", "--weights", weights, "--data", "new.idx"), validation)
+        self.assertIn("dataset.mean", self.runtime("predict", "i.toml", "--weights", weights, "--set", "dataset.mean=[0.5]", code=5))
+
+
+if __name__ == "__main__":
+    support.main()
