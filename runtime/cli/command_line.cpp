@@ -148,7 +148,7 @@ void add_predict(CLI::App& app) {
       "those that\n"
       "the weights were trained on: the weights hold means, deviations and the names of classes.\n"
       "Examples:\n"
-      "  runtime predict configs/tiny_shakespeare_gpt_cpu.toml --weights "
+      "  runtime predict configs/shakespeare_gpt_cpu.toml --weights "
       "outputs/run/weights.safetensors --prompt ROMEO: --tokens 300\n"
       "  runtime predict configs/fashion_mnist_lenet.toml --weights "
       "outputs/run/weights.safetensors --format csv > predictions.csv\n"

@@ -32,20 +32,24 @@ const std::vector<WellKnown>& well_known() {
        {"mnist", "MNIST", "MNIST/raw"},
        "train-images-idx3-ubyte",
        10,
-       "put MNIST's four IDX files (plain or .gz) into a folder mnist there"},
+       "put MNIST's four IDX files (plain or .gz; of train-images-idx3-ubyte.gz the MD5 sum is "
+       "f68b3c2dcbeaaa9fbdd348bbdeb94873) into a folder mnist there"},
       {"cifar10",
        "cifar10",
        {"cifar10", "cifar-10", "CIFAR10", "cifar-10-batches-bin"},
        "data_batch_1.bin",
        10,
-       "put the files of CIFAR-10's binary version into a folder cifar10 there"},
+       "unpack CIFAR-10's binary version there, which is published as "
+       "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz (MD5 sum "
+       "c32a1d4ab5d03f1284b67883e8d87530)"},
       {"tiny_shakespeare",
        "text",
        {"tinyshakespeare", "tiny_shakespeare", "."},
        "input.txt",
        0,
-       "put the text of char-rnn's tinyshakespeare as input.txt into a folder tinyshakespeare "
-       "there"}};
+       "put the text of char-rnn's tinyshakespeare (data/tinyshakespeare/input.txt of "
+       "https://github.com/karpathy/char-rnn, 1115394 bytes) as input.txt into a folder "
+       "tinyshakespeare there, or use configs/shakespeare_gpt_cpu.toml, which brings a text along"}};
   return kAll;
 }
 

@@ -122,7 +122,9 @@ void check_predictions(const Step& step, const Recipe& recipe) {
     throw ConfigurationError("the model's last layer has " +
                              std::to_string(step.values.predictions) + " outputs, the data set " +
                              std::to_string(recipe.classes) +
-                             " classes; give the last layer at least that many features");
+                             " classes; set model.outputs = " +
+                             std::to_string(recipe.classes) +
+                             ", or give the last layer at least that many features");
   }
 }
 
@@ -138,7 +140,10 @@ void check_tokens(const Step& step, const Recipe& recipe) {
     throw ConfigurationError("layer '" + node.layer + "' has a vocabulary of " +
                              std::to_string(rows) + ", the data set " +
                              std::to_string(recipe.classes) +
-                             " different tokens; give the layer at least that vocabulary");
+                             " different tokens; give the layer at least that vocabulary, or set "
+                             "model.outputs = " +
+                             std::to_string(recipe.classes) +
+                             " where the last layer is tied to it");
   }
 }
 

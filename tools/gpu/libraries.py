@@ -40,16 +40,22 @@ def python_folders():
             for folder in sorted(glob.glob(os.path.join(glob.escape(root), "nvidia", "*", "lib*")))]
 
 
-def toolkit_folders():
-    """The library folders of CUDA toolkits: first those that the environment names, then those in /usr/local, the
-    newest first.
-    """
-    nvcc = shutil.which("nvcc")
-    homes = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"),
-             os.path.dirname(os.path.dirname(os.path.realpath(nvcc))) if nvcc else None, "/usr/local/cuda",
-             *sorted(glob.glob("/usr/local/cuda-*"), key=version_of, reverse=True)]
+def library_folders(homes):
+    """The library folders of CUDA toolkits."""
     return [os.path.join(home, part) for home in dict.fromkeys(filter(None, homes))
             for part in ("lib64", "lib", "targets/x86_64-linux/lib")]
+
+
+def named_toolkits():
+    """Those that the environment names, which go before whatever else the machine has."""
+    return library_folders([os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH")])
+
+
+def other_toolkits():
+    """That of the compiler, then those in /usr/local, the newest first."""
+    nvcc = shutil.which("nvcc")
+    return library_folders([os.path.dirname(os.path.dirname(os.path.realpath(nvcc))) if nvcc else None, "/usr/local/cuda",
+                            *sorted(glob.glob("/usr/local/cuda-*"), key=version_of, reverse=True)])
 
 
 def version_of(folder):
@@ -80,8 +86,8 @@ def find(first=()):
     """Returns [(file name, its path or None)]: the path where the loader will find each library, or can be made to find
     it.
     """
-    folders = list(dict.fromkeys([*first, *inherited(), *python_folders(), *toolkit_folders(), *loader_folders(),
-                                  *DRIVER_FOLDERS]))
+    folders = list(dict.fromkeys([*first, *inherited(), *named_toolkits(), *python_folders(), *other_toolkits(),
+                                  *loader_folders(), *DRIVER_FOLDERS]))
     found = []
     for name, _ in WANTED:
         paths = [os.path.join(folder, name) for folder in folders]

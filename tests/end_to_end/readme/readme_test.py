@@ -6,7 +6,7 @@ usage: readme_test.py <source folder> <build folder>
 Every block of README.md that is marked as sh is run line by line in one folder, whose folder `build` has the programs and
 plugins of the build folder. Two kinds of lines are left out and printed: lines that set a machine up (SET_UP: the scripts of
 tools/, packages, and CMake's configuring and building of the whole tree, which .ci/run and the first build do), and lines
-whose plugin was not built or whose data set is not on this machine. To take seconds only, `runtime train` stops after a few steps and `runtime
+whose plugin was not built. To take seconds only, `runtime train` stops after a few steps and `runtime
 predict` after a few tokens.
 Exit code 0: every line that was run succeeded; 1: one failed; 77: the data set Fashion-MNIST is not on this machine.
 """
@@ -48,20 +48,13 @@ def output_of(folder, *command):
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False).stdout
 
 
-def why_left_out(line, plugins, text_is_there):
+def why_left_out(line, plugins):
     if line.startswith(SET_UP):
         return "it sets the machine up"
     backend = re.search(r"comm\.backend=(\w+)", line)
     if backend and backend.group(1) not in plugins:
         return f"the plugin {backend.group(1)} was not built"
-    if re.search(r"shakespeare", line) and not text_is_there:
-        return "tiny Shakespeare is in no folder of RUNTIME_DATA_PATH"
     return None
-
-
-def has_text():
-    folders = os.environ.get("RUNTIME_DATA_PATH", "").split(":")
-    return any(os.path.exists(os.path.join(f, "tinyshakespeare", "input.txt")) for f in folders if f)
 
 
 def run_all(lines, folder):
@@ -69,7 +62,7 @@ def run_all(lines, folder):
     plugins = {line.split()[0] for line in output_of(folder, "build/bin/runtime", "plugins", "list").splitlines()}
     script = ["set -e"]
     for line in lines:
-        reason = why_left_out(line, plugins, has_text())
+        reason = why_left_out(line, plugins)
         if reason:
             script.append(f"printf 'left out, because %s: %s\\n' {quoted(reason)} {quoted(line)}")
             continue

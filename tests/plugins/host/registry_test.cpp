@@ -74,8 +74,8 @@ TEST(Registry, OneFileNamedTwiceIsOnePlugin) {
 
 TEST(Registry, RejectsRelativeAndMissingEntriesAndGoesOn) {
   SearchPath path =
-      configured({"plugins", "/usr/../lib", "/nonexistent/folder", fixture("example")});
-  path.built_in = "/nonexistent/built_in";  // a build without plugins: no rejection
+      configured({"plugins", "/usr/../lib", "/dev/null/folder", fixture("example")});
+  path.built_in = "/dev/null/built_in";  // a build without plugins: no rejection
   const Registry registry(path, {});
   EXPECT_THAT(names(registry), ::testing::ElementsAre("example"));
   ASSERT_EQ(registry.rejections().size(), 3u);

@@ -64,9 +64,9 @@ TEST(OpenDataset, FindsFashionMnist) {
 TEST(OpenDataset, SaysWhereItSearchedAndWhatToInstall) {
   DatasetOptions options;
   options.name = "fashion_mnist";
-  options.search_path = {"/nowhere/a", "/nowhere/b"};
+  options.search_path = {"/dev/null/a", "/dev/null/b"};
   EXPECT_THAT(test::message_of([&] { open_dataset(options); }),
-              AllOf(HasSubstr("/nowhere/a, /nowhere/b"), HasSubstr("dataset-fashion-mnist"),
+              AllOf(HasSubstr("/dev/null/a, /dev/null/b"), HasSubstr("dataset-fashion-mnist"),
                     HasSubstr("RUNTIME_DATA_PATH")));
 }
 

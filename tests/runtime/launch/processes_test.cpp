@@ -279,9 +279,9 @@ TEST(Processes, OtherFailuresAndStopsAreNotRestarted) {
 }
 
 TEST(Processes, WhatCannotBeStartedIsSaid) {
-  Program no_folder(processes(2, {"show"}), {{"TMPDIR", "/nonexistent"}});
+  Program no_folder(processes(2, {"show"}), {{"TMPDIR", "/dev/null/folder"}});
   EXPECT_EQ(no_folder.wait(), 4);
-  EXPECT_THAT(no_folder.err(), HasSubstr("/nonexistent"));
+  EXPECT_THAT(no_folder.err(), HasSubstr("/dev/null/folder"));
   EXPECT_THAT(no_folder.err(), HasSubstr("set TMPDIR"));
 }
 

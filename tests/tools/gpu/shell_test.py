@@ -83,7 +83,7 @@ class Shell(unittest.TestCase):
         self.assertIn("build carried: abc", done.stdout)
 
     def test_a_build_that_does_not_run_says_why(self):
-        done = self.run_check(FAKE_NEEDS="/nowhere")
+        done = self.run_check(FAKE_NEEDS="/dev/null/nowhere")
         self.assertIn("GLIBCXX_3.4.99 not found", done.stdout)
         self.assertIn("cmake is not installed", done.stdout)
         self.assertIn("error: no build: what was carried does not run here", done.stderr)

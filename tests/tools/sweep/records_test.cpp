@@ -87,7 +87,7 @@ TEST(Records, ALineThatIsNoRecordIsAnError) {
 }
 
 TEST(Records, AFileThatCannotBeWrittenIsAnError) {
-  EXPECT_THROW(Records("/no/such/folder/sweep.jsonl"), runtime::DataError);
+  EXPECT_THROW(Records("/dev/null/folder/sweep.jsonl"), runtime::DataError);
 }
 
 }  // namespace

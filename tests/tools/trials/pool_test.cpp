@@ -148,7 +148,7 @@ TEST(Pool, WritesTheErrorsToALog) {
 TEST(Pool, ALogThatCannotBeOpenedIsAnError) {
   Pool pool("/bin/sh");
   Task task = shell("true");
-  task.log = "/no/such/folder/log";
+  task.log = "/dev/null/folder/log";
   EXPECT_THROW(pool.start(std::move(task)), runtime::DataError);
   EXPECT_EQ(pool.running(), 0u);
 }
