@@ -1,6 +1,7 @@
 #include "tools/tune/lr.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -38,13 +39,19 @@ class TemporaryFolder {
   std::string path_;
 };
 
+// The rates of a training: the first, and by what the last one is that multiplied.
+struct Rates {
+  double first = 0, growth = 1;
+};
+
 // The configuration with another schedule, and without everything that costs time besides steps.
-trials::Settings settings_of(const LrArguments& arguments, const std::string& folder) {
+trials::Settings settings_of(const LrArguments& arguments, const Rates& rates,
+                             const std::string& folder) {
   return {{"job.dump_folder", folder},
           {"training.steps", arguments.steps},
-          {"optimizer.lr", arguments.from},
+          {"optimizer.lr", rates.first},
           {"lr_scheduler.name", "exponential"},
-          {"lr_scheduler.gamma", arguments.to / arguments.from},
+          {"lr_scheduler.gamma", rates.growth},
           {"lr_scheduler.decay_steps", arguments.steps - 1},
           {"lr_scheduler.min_lr", 0.0},
           {"lr_scheduler.warmup_steps", 0},
@@ -64,14 +71,35 @@ trials::Settings settings_of(const LrArguments& arguments, const std::string& fo
           {"metrics.tensorboard", false}};
 }
 
-trials::Task task_of(const LrArguments& arguments, const std::string& folder) {
+trials::Task task_of(const LrArguments& arguments, const Rates& rates, const std::string& folder) {
   trials::Task task;
-  task.name = "the training with growing rates";
+  task.name = rates.growth > 1 ? "the training with growing rates" : "the training at one rate";
   task.arguments = {"train"};
   arguments.config.append_to(task.arguments);
-  trials::add_settings(task.arguments, settings_of(arguments, folder));
+  trials::add_settings(task.arguments, settings_of(arguments, rates, folder));
   return task;
 }
+
+// Says on a terminal how far a training is; the line is overwritten, and cleared at the end.
+class Progress {
+ public:
+  explicit Progress(int64_t steps) : steps_(steps), shown_(isatty(STDERR_FILENO) != 0) {}
+  ~Progress() { write(""); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  void show(const LrPoint& point) {
+    ++done_;
+    write(fmt::format("step {}/{}, rate {:.2g}, loss {:.4g}", done_, steps_, point.lr, point.loss));
+  }
+
+ private:
+  void write(const std::string& text) {
+    constexpr size_t kWidth = 50;  // of the longest text
+    if (shown_) fmt::print(stderr, "\r{:<{}}\r{}", "", kWidth, text);
+  }
+  int64_t steps_, done_ = 0;
+  bool shown_;
+};
 
 // The loss of a step, or nullopt for a line without one; a loss that is not finite is null in JSON.
 std::optional<LrPoint> point_of(const std::string& line) {
@@ -87,14 +115,16 @@ struct Test {
   int signal = 0;
 };
 
-Test run_test(const LrArguments& arguments) {
+Test train(const LrArguments& arguments, const Rates& rates) {
   const TemporaryFolder folder;
   Test test;
   DivergenceWatch watch(arguments.diverged);
-  trials::Task task = task_of(arguments, folder.path());
+  Progress progress(arguments.steps);
+  trials::Task task = task_of(arguments, rates, folder.path());
   task.on_line = [&](const std::string& line) {
     const std::optional<LrPoint> point = point_of(line);
     if (!point || test.diverged) return !test.diverged;
+    progress.show(*point);
     test.diverged = watch.add(point->loss);
     if (std::isfinite(point->loss)) test.points.push_back(*point);
     return !test.diverged;
@@ -128,10 +158,12 @@ trials::Plot plot_of(const std::vector<LrPoint>& points) {
   return plot;
 }
 
-Json json_of(const LrArguments& arguments, const Test& test, const LrSuggestion& found) {
-  Json j = {{"config", arguments.config.path},        {"diverged", test.diverged},
-            {"suggestion", found.steepest},           {"lowest", found.lowest},
-            {"lowest_divided_by_ten", found.tenth()}, {"points", Json::array()}};
+Json json_of(const LrArguments& arguments, const Test& test, const LrSuggestion& found,
+             double suggestion) {
+  Json j = {{"config", arguments.config.path}, {"diverged", test.diverged},
+            {"suggestion", suggestion},        {"steepest", found.steepest},
+            {"lowest", found.lowest},          {"lowest_divided_by_ten", found.tenth()},
+            {"points", Json::array()}};
   const std::vector<double> means = smoothed(test.points, radius_for(test.points.size()));
   for (size_t i = 0; i < test.points.size(); ++i) {
     j["points"].push_back(
@@ -150,13 +182,38 @@ trials::Plot for_terminal(const std::vector<LrPoint>& points) {
   return plot;
 }
 
+// A rate that was tried, and what came of it.
+struct Tried {
+  double rate = 0;
+  bool usable = false;
+  int signal = 0;
+};
+
+// Trains at one rate after the other until one makes the loss fall.
+Tried try_rates(const LrArguments& arguments, const LrSuggestion& found) {
+  Tried tried;
+  for (const double rate : found.rates_to_try()) {
+    const Test test = train(arguments, {rate, 1});
+    tried = {rate, !test.diverged && is_usable(test.points, found.fall), test.signal};
+    if (tried.signal != 0) return tried;
+    fmt::print("tried {} steps at {:.2g}: {}\n", test.points.size(), rate,
+               test.diverged  ? "the loss diverges"
+               : tried.usable ? fmt::format("the loss falls from {:.4g} to {:.4g}",
+                                            test.points.front().loss, test.points.back().loss)
+                              : "the loss falls too little");
+    std::cout << std::flush;
+    if (tried.usable) return tried;
+  }
+  return tried;
+}
+
 void print(const Test& test, const LrSuggestion& found) {
   fmt::print("{}\n{} steps; {}\n", trials::text_plot(for_terminal(test.points)), test.points.size(),
              test.diverged ? fmt::format("the loss diverges at {:.2g}", test.points.back().lr)
                            : "the loss has not diverged");
-  fmt::print("steepest descent at {:.2g}, lowest loss at {:.2g}, a tenth of that is {:.2g}\n\n{}",
-             found.steepest, found.lowest, found.tenth(),
-             trials::toml_lines({{"optimizer.lr", trials::rounded(found.steepest, 2)}}));
+  fmt::print("steepest descent at {:.2g}, lowest loss at {:.2g}, a tenth of that is {:.2g}\n",
+             found.steepest, found.lowest, found.tenth());
+  std::cout << std::flush;
 }
 
 }  // namespace
@@ -166,7 +223,7 @@ int tune_lr(const LrArguments& arguments) {
     throw runtime::ConfigurationError(
         fmt::format("--from {} is not less than --to {}; swap them", arguments.from, arguments.to));
   }
-  Test test = run_test(arguments);
+  Test test = train(arguments, {arguments.from, arguments.to / arguments.from});
   if (test.signal != 0) return 128 + test.signal;
   take_scale_out(test.points, arguments.from);
   const std::optional<LrSuggestion> found = suggest(test.points);
@@ -178,7 +235,15 @@ int tune_lr(const LrArguments& arguments) {
         test.points.size(), test.points.empty() ? arguments.from : test.points.back().lr));
   }
   print(test, *found);
-  arguments.output.write(plot_of(test.points), json_of(arguments, test, *found));
+  const Tried tried = try_rates(arguments, *found);
+  if (tried.signal != 0) return 128 + tried.signal;
+  arguments.output.write(plot_of(test.points), json_of(arguments, test, *found, tried.rate));
+  if (!tried.usable) {
+    throw runtime::NumericError(
+        "none of these rates makes the loss fall by half of what it fell in the range test; take "
+        "more --steps, or look at the model");
+  }
+  fmt::print("\n{}", trials::toml_lines({{"optimizer.lr", trials::rounded(tried.rate, 2)}}));
   return 0;
 }
 

@@ -17,9 +17,11 @@ struct LrArguments {
 };
 
 // Trains `steps` steps from new weights while optimizer.lr grows from `from` to `to` by the same
-// factor each step, prints the loss by rate and suggests a rate. Returns the exit code: 0, or 128 +
-// a signal that ended it. Throws runtime::Error if training fails before the loss has diverged, or
-// if the curve says nothing. Equivalent to: Lightning's Tuner.lr_find(mode="exponential").
+// factor each step, and prints the loss by rate. Then trains as many steps at one rate, which is
+// lowered until the loss falls, and suggests that rate. Returns the exit code: 0, or 128 +
+// a signal that ended it. Throws runtime::Error if training fails before the loss has diverged, if
+// the curve says nothing, or if no rate that was tried makes the loss fall. Equivalent to:
+// Lightning's Tuner.lr_find(mode="exponential").
 int tune_lr(const LrArguments& arguments);
 
 }  // namespace tools::tune

@@ -58,6 +58,7 @@ std::optional<LrSuggestion> suggest(const std::vector<LrPoint>& points) {
   const auto last = static_cast<size_t>(lowest - losses.begin());
   LrSuggestion found;
   found.lowest = points[last].lr;
+  found.fall = losses.front() - losses[last];
   double fastest = 0;
   for (size_t i = std::max<size_t>(first, 1); i < last; ++i) {
     const double slope =
@@ -67,6 +68,26 @@ std::optional<LrSuggestion> suggest(const std::vector<LrPoint>& points) {
     found.steepest = points[i].lr;
   }
   return found.steepest == 0 ? std::nullopt : std::optional(found);
+}
+
+std::vector<double> LrSuggestion::rates_to_try() const {
+  const double half_decade = std::sqrt(10), first = std::min(steepest, tenth());
+  std::vector<double> rates = {first};
+  if (first * half_decade <= lowest) rates.push_back(first * half_decade);
+  for (int i = 0; i < 4; ++i) rates.push_back((i == 0 ? first : rates.back()) / half_decade);
+  return rates;
+}
+
+bool is_usable(const std::vector<LrPoint>& points, double fall) {
+  if (points.size() < 2) return false;
+  // A tenth of the steps at either end.
+  const size_t count = std::max<size_t>(1, points.size() / 10);
+  const auto mean = [&](size_t begin) {
+    double sum = 0;
+    for (size_t i = begin; i < begin + count; ++i) sum += points[i].loss;
+    return sum / static_cast<double>(count);
+  };
+  return mean(0) - mean(points.size() - count) >= fall / 2;
 }
 
 }  // namespace tools::tune

@@ -30,8 +30,18 @@ class DivergenceWatch {
 struct LrSuggestion {
   double steepest = 0;  // where the loss falls fastest per decade of the rate
   double lowest = 0;    // where the loss is lowest
+  double fall = 0;      // how far the smoothed loss has fallen there from its first value
   double tenth() const { return lowest / 10; }  // the other rule of thumb
+  // Rates to try, the first one first: a run has to bear a rate for longer than the one step of the
+  // range test. It is the smaller of the two rules of thumb; then half a decade more, if so few
+  // steps show nothing at that rate; then ever less.
+  std::vector<double> rates_to_try() const;
 };
+
+// Returns whether training at one rate was good enough to suggest the rate: the loss has fallen by
+// at least half of `fall`, that of the range test, from its first steps to its last ones. Losses
+// must be finite.
+bool is_usable(const std::vector<LrPoint>& points, double fall);
 
 // Returns the mean of each loss and its neighbours, up to `radius` on either side, the same number
 // on both. Unlike the running mean it does not lag behind, so that the rates belong to the losses.

@@ -33,6 +33,31 @@ TEST(LrCurve, FindsTheSteepestDescentAndTheLowestLoss) {
   EXPECT_DOUBLE_EQ(found->tenth(), found->lowest / 10);
 }
 
+TEST(LrCurve, TheFirstRateToTryHasAMargin) {
+  LrSuggestion found;
+  found.steepest = 0.86;
+  found.lowest = 1.9;
+  EXPECT_DOUBLE_EQ(found.rates_to_try()[0], 0.19);
+  EXPECT_DOUBLE_EQ(found.rates_to_try()[1], 0.19 * std::sqrt(10));
+  EXPECT_DOUBLE_EQ(found.rates_to_try()[2], 0.19 / std::sqrt(10));
+  found.steepest = 0.01;
+  EXPECT_DOUBLE_EQ(found.rates_to_try()[0], 0.01);
+  found.lowest = found.steepest = 0.02;  // the tenth is the first; no more than the lowest after it
+  for (const double rate : found.rates_to_try()) EXPECT_LT(rate, 0.02);
+}
+
+TEST(LrCurve, ARateIsUsableIfTheLossFallsByHalfOfTheTest) {
+  const auto losses = [](double first, double last) {
+    std::vector<LrPoint> points;
+    for (int i = 0; i < 60; ++i) points.push_back({0.1, first + (last - first) * i / 59});
+    return points;
+  };
+  EXPECT_TRUE(is_usable(losses(2.3, 1.1), 0.8));
+  EXPECT_FALSE(is_usable(losses(2.3, 2.3), 0.8));  // a network that has died
+  EXPECT_FALSE(is_usable(losses(2.3, 2.0), 0.8));
+  EXPECT_FALSE(is_usable({}, 0.8));
+}
+
 TEST(LrCurve, NoiseDoesNotMoveItFar) {
   int sign = 1;
   const auto points = curve(200, [&](double d) {
