@@ -12,6 +12,7 @@
 #include "runtime/cli/command_table.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/external.h"
+#include "runtime/cli/help_format.h"
 #include "runtime/cli/number_checks.h"
 #include "runtime/cli/output.h"
 #include "runtime/error.h"
@@ -490,6 +491,7 @@ void ConfigArguments::add_ranks_to(CLI::App& app) {
 int run_command_line(int argc, char** argv) {
   CLI::App app{"Trains deep-learning models on the hardware that plugins provide."};
   app.name("runtime");
+  if (const auto format = help_format()) app.formatter(format);
   app.footer([] { return list_of(external_commands()) + kExamples; });
   app.require_subcommand(1);
   app.set_version_flag("--version", RUNTIME_VERSION);

@@ -15,17 +15,17 @@ std::string_view variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-int columns() {
+}  // namespace
+
+int terminal_columns() {
   winsize size{};
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-}  // namespace
-
 bool can_redraw() { return isatty(STDOUT_FILENO) != 0 && variable("TERM") != "dumb"; }
 
 train::TerminalStyle terminal_style() {
-  return {can_redraw() && variable("NO_COLOR").empty(), columns};
+  return {can_redraw() && variable("NO_COLOR").empty(), terminal_columns};
 }
 
 }  // namespace runtime::cli

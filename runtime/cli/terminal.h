@@ -10,6 +10,9 @@ namespace runtime::cli {
 // one whose TERM is "dumb".
 bool can_redraw();
 
+// The columns of the terminal at the standard output at this moment; 0: not known.
+int terminal_columns();
+
 // The style for the standard output: colours on a terminal that can redraw, unless the environment
 // has a NO_COLOR that is not empty (https://no-color.org).
 train::TerminalStyle terminal_style();

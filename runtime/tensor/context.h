@@ -39,7 +39,8 @@ struct DeviceSummary {
 class Context {
  public:
   // Finds the plugins in `plugin_paths` (absolute paths of folders or files), in
-  // RUNTIME_PLUGIN_PATH and beside the executable (../lib/runtime/plugins), and examines them in
+  // RUNTIME_PLUGIN_PATH, and beside the executable (../lib/runtime/plugins) or, where that folder
+  // does not exist, in the installation that `probe` belongs to. It examines them in
   // child processes with the program at `probe` (SearchPath::probe in plugins/host/registry.h says
   // what replaces a missing one). Plugins that cannot be used are left out; see rejections(). A
   // plugin is loaded when a tensor is made on one of its devices. Throws DeviceError if there are

@@ -207,6 +207,11 @@ Context::Context(const std::vector<std::filesystem::path>& plugin_paths,
                  const std::filesystem::path& probe) {
   auto path = plugins::host::SearchPath::standard(plugin_paths);
   path.probe = probe;
+  // A program that lies elsewhere takes the plugins of the installation that it was linked from:
+  // <prefix>/lib/runtime/plugins, of <prefix>/libexec/runtime/plugin_probe.
+  std::error_code ignored;
+  if (!probe.empty() && !std::filesystem::is_directory(path.built_in, ignored))
+    path.built_in = probe.parent_path().parent_path().parent_path() / "lib/runtime/plugins";
   try {
     state_ = std::make_shared<detail::TensorContext>(path);
   } catch (const plugins::host::Error& error) {

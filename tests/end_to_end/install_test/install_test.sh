@@ -75,7 +75,7 @@ mkdir "$work/program"
 fenced cpp >"$work/program/main.cpp"
 fenced cmake >"$work/program/CMakeLists.txt"
 build_outside "$work/program" "$work/program/build"
-export RUNTIME_PLUGIN_PATH=$prefix/lib/runtime/plugins
+unset RUNTIME_PLUGIN_PATH
 output=$("$work/program/build/my_program" 2>&1) || fail "README's program: exit $?: $output"
 expect "README's program" "2 5 10 17"
 echo "installed, used and extended"

@@ -1,4 +1,6 @@
 // What the progress of `runtime train` looks like on a terminal; script (util-linux) is one.
+#include <sstream>
+
 #include "tests/runtime/cli/shell.h"
 
 namespace runtime::cli {
@@ -53,6 +55,30 @@ TEST_F(Terminal, EvaluatePrintsATable) {
       shown("evaluate tiny.toml --weights run/weights.safetensors --metrics f1,confusion");
   EXPECT_THAT(table, AllOf(ContainsRegex("f1 +[01]"), HasSubstr("confusion matrix: a row for"),
                            HasSubstr("      2 |")));
+}
+
+// Every line fits, and what it says is that of a pipe.
+TEST_F(Terminal, HelpFitsTheTerminal) {
+  const auto words = [](const std::string& text) {
+    std::istringstream in(text);
+    std::vector<std::string> list;
+    for (std::string word; in >> word;) {
+      if (word != "\\") list.push_back(word);
+    }
+    return list;
+  };
+  for (const std::string command : {"--help", "train --help", "predict --help", "plan --help",
+                                    "bench --help", "config check --help"}) {
+    for (const int columns : {60, 80, 120}) {
+      const test::ProcessResult r =
+          shell("script -qec 'stty cols " + std::to_string(columns) + "; " RUNTIME_PROGRAM " " +
+                command + "' /dev/null </dev/null | tr -d '\\r'");
+      std::istringstream lines(r.out);
+      for (std::string line; std::getline(lines, line);)
+        EXPECT_LE(line.size(), static_cast<size_t>(columns)) << command << "\n" << line;
+      EXPECT_EQ(words(r.out), words(shell("runtime " + command).out)) << command;
+    }
+  }
 }
 
 // A pipe gets JSON lines only, and of `epochs` text without control sequences.
