@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "runtime/config/config.h"
 #include "runtime/config/value.h"
 #include "runtime/error.h"
 
@@ -92,6 +93,21 @@ Settings read_settings(const std::filesystem::path& file) {
   std::vector<Setting> settings;
   flatten(runtime::config::parse_toml(text, file.string()), "", settings);
   return Settings(std::move(settings));
+}
+
+Settings default_settings() {
+  std::vector<Setting> settings;
+  const std::string text = runtime::config::to_toml({});
+  flatten(runtime::config::parse_toml(text, "the defaults"), "", settings);
+  return Settings(std::move(settings));
+}
+
+std::vector<std::string> changed_keys(const Settings& settings, const Settings& defaults) {
+  std::vector<std::string> keys;
+  for (const Setting& s : settings.all()) {
+    if (s.value != defaults.find(s.key)) keys.push_back(s.key);
+  }
+  return keys;
 }
 
 std::vector<std::string> differing_keys(const std::vector<const Settings*>& runs) {

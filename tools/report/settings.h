@@ -33,6 +33,12 @@ class Settings {
 // Reads config.toml. Throws DataError if it cannot be read, ConfigurationError if it is no TOML.
 Settings read_settings(const std::filesystem::path& file);
 
+// The values that keys have in a run whose file does not name them.
+Settings default_settings();
+
+// The keys whose values are not the default, in their order.
+std::vector<std::string> changed_keys(const Settings& settings, const Settings& defaults);
+
 // The keys in which the settings of runs differ, in the order of their first appearance. A run
 // without any settings is not compared.
 std::vector<std::string> differing_keys(const std::vector<const Settings*>& runs);

@@ -254,6 +254,20 @@ Html all_settings(const std::vector<Run>& runs, const std::set<std::string>& dif
   return html;
 }
 
+// What one run has otherwise than by default.
+Html changed_settings(const Run& run) {
+  const Settings defaults = default_settings();
+  Table table;
+  table.caption = "Settings that are not the default";
+  table.columns = {{"key"}, {"value"}, {"default"}};
+  for (const std::string& key : changed_keys(run.settings, defaults)) {
+    const std::string value = defaults.find(key);
+    table.rows.push_back({Cell(element("code", key)), Cell(element("code", run.settings.find(key))),
+                          Cell(value.empty() ? Html::text("-") : element("code", value))});
+  }
+  return element("h3", "What is not the default") + to_html(table);
+}
+
 }  // namespace
 
 std::string key_of(size_t run) {
@@ -296,6 +310,8 @@ Section settings_section(const std::vector<Run>& runs) {
     section.content +=
         keys.empty() ? element("p", "The runs have the same configuration.") : to_html(table);
     section.content += element("h3", "All settings");
+  } else {
+    section.content += changed_settings(runs[0]) + element("h3", "All settings");
   }
   section.content += all_settings(runs, {keys.begin(), keys.end()});
   return section;

@@ -29,8 +29,10 @@ Axis::Axis(const Plot& plot, bool second)
   for (const Series& series : plot.series) {
     for (const auto& [x, y] : series.points) {
       if ((plot.log_x && x <= 0) || (plot.log_y && y <= 0)) continue;
-      low_ = std::min(low_, scaled(second ? y : x));
-      high_ = std::max(high_, scaled(second ? y : x));
+      const double value = second ? y : x;
+      low_ = std::min(low_, scaled(value));
+      high_ = std::max(high_, scaled(value));
+      whole_ = whole_ && value == std::floor(value);
     }
   }
   if (low_ != high_) return;
@@ -58,7 +60,8 @@ std::vector<double> Axis::ticks() const {
     }
     return list;
   }
-  const double first = at(0), last = at(1), step = round_step(last - first);
+  const double first = at(0), last = at(1), least = whole_ ? 1 : 0;
+  const double step = std::max(round_step(last - first), least);
   for (double i = std::ceil(first / step); i * step <= last * (1 + 1e-12) + step * 1e-9; ++i)
     list.push_back(i * step);
   return list;

@@ -40,12 +40,12 @@ class Axis {
   double place(double value) const;  // from 0 to 1
   double at(double place) const;     // the inverse
   // Numbers for labels: round ones; on a logarithmic axis powers of ten and, if it has fewer than
-  // two, also 2 and 5 times these.
+  // two, also 2 and 5 times these; whole ones where all values are whole.
   std::vector<double> ticks() const;
 
  private:
   double scaled(double value) const;
-  bool log_;
+  bool log_, whole_ = true;
   double low_, high_;  // of scaled values
 };
 

@@ -56,5 +56,13 @@ TEST(Settings, OnlyDifferencesAreListed) {
   EXPECT_THAT(differing_keys({&a, &unknown}), testing::IsEmpty());
 }
 
+TEST(Settings, ChangedKeysAreThoseThatAreNotTheDefault) {
+  const Settings defaults = default_settings();
+  EXPECT_EQ(defaults.find("optimizer.name"), "\"sgd\"");
+  EXPECT_THAT(changed_keys(defaults, defaults), testing::IsEmpty());
+  const Settings run({{"optimizer.name", "\"sgd\""}, {"optimizer.momentum", "0.25"}});
+  EXPECT_THAT(changed_keys(run, defaults), testing::ElementsAre("optimizer.momentum"));
+}
+
 }  // namespace
 }  // namespace tools::report

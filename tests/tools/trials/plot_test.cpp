@@ -30,6 +30,12 @@ TEST(Axis, PlacesNumbersLinearlyOrByLogarithm) {
                                             std::vector<double>{0.01, 0.1, 1, 10, 100}));
 }
 
+TEST(Axis, OfWholeNumbersHasWholeTicks) {
+  const Plot plot{"", "trial", "", false, false, {{"", {{0, 0.5}, {1, 1.5}}}}};
+  EXPECT_THAT(Axis(plot, false).ticks(), testing::ElementsAre(0, 1));
+  EXPECT_GT(Axis(plot, true).ticks().size(), 2u);
+}
+
 TEST(Axis, OfOneValueOrNoneHasARange) {
   const Axis one(Plot{"", "", "", false, false, {{"", {{5, 5}}}}}, false);
   EXPECT_DOUBLE_EQ(one.place(5), 0.5);
