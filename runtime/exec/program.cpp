@@ -53,6 +53,7 @@ Program::Program(graph::Graph graph, std::shared_ptr<plugins::host::Device> devi
 }
 
 Program::~Program() {
+  if (collectives_ != nullptr) collectives_->release(calls_);
   segments_.clear();  // recordings use the kernels
   // A backward plan must be destroyed before the forward plan that it was made from.
   while (!kernels_.empty()) kernels_.pop_back();
