@@ -77,9 +77,11 @@ void Program::create_kernel(graph::Node& node, const rt_plan* forward) {
     throw InternalError("layer '" + node.layer + "': " + node.op +
                         " is to run on a fallback device, and the program has none");
   }
-  named(node, [&] { kernels_.emplace_back(device, to_operation(graph_, node, flags_, forward)); });
+  plugins::host::Operation operation = to_operation(graph_, node, flags_, forward);
+  operation.label = "layer '" + node.layer + "'";
+  named(node, [&] { kernels_.emplace_back(device, operation); });
   const rt_plan_info& info = kernels_.back().info();
-  device->plugin().name_object(kernels_.back().get(), "layer '" + node.layer + "'");
+  device->plugin().name_object(kernels_.back().get(), operation.label);
   check_promise(info, node);
   if (!node.implementation.empty()) return;
   node.implementation = (node.on_fallback ? device->id() + ": " : "") + info.implementation;

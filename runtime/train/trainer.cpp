@@ -285,6 +285,10 @@ std::optional<StepResult> Trainer::next_result(bool wait) {
   return StepResult{s.results++, *loss};
 }
 
+void Trainer::confirm_results() {
+  if (!state_->programs.device()->events_report_errors()) state_->programs.stream().synchronize();
+}
+
 double Evaluation::monitored(const std::string& monitor) const {
   if (monitor == "loss") return loss;
   const double* const value = metrics.find(monitor);

@@ -1,4 +1,4 @@
-"""Devices that are still at work when a run ends. The device is the plugin simulated, whose options break it."""
+"""Devices that fail, or are still at work when a run ends. The device is the plugin simulated, whose options break it."""
 
 import os
 import unittest
@@ -47,6 +47,9 @@ class Devices(support.Situation):
         """Runs a command on the simulated device and returns what it printed."""
         return self.runtime(*self.arguments(command, *settings), code=code, environment=self.environment(**variables))
 
+    def last_step(self):
+        return max([line["step"] for line in self.metrics("run")], default=0)
+
 
 class EndsWithWorkUnderWay(Devices):
     """The validation of plugins says who frees memory that queued work still uses."""
@@ -76,6 +79,20 @@ class EndsWithWorkUnderWay(Devices):
 
     def test_operations_on_the_host(self):
         self.ends("train job.toml --max-steps 6", "optimizer.lr=1e30", "device.host_fallback=reference", "device.simulated.refuse=matmul", code=6)
+
+
+class Fails(Devices):
+    SETTINGS = ("device.simulated.fail_launch=matmul", "device.simulated.fail_after=200")
+
+    def test_the_next_result_says_so_and_names_the_layer(self):
+        output = self.run_on("train job.toml", *self.SETTINGS, "metrics.log_every_steps=1", code=3)
+        self.assertRegex(output, r"error: .*layer '[^']+': simulated:0: matmul: injected fault in launch 201 ")
+        self.assertLess(self.last_step(), 60)
+
+    def test_a_plugin_of_earlier_headers_is_asked_at_every_line(self):
+        output = self.run_on("train job.toml", *self.SETTINGS, code=3, RUNTIME_SIMULATED_MINOR="1")
+        self.assertIn("injected fault in launch 201 ", output)
+        self.assertLess(self.last_step(), 60)
 
 
 if __name__ == "__main__":
