@@ -1,6 +1,9 @@
-"""Devices that fail, or are still at work when a run ends. The device is the plugin simulated, whose options break it."""
+"""Devices that fail, hang, or are still at work when a run ends. The device is the plugin simulated, whose options break it."""
 
 import os
+import signal
+import subprocess
+import time
 import unittest
 
 import support
@@ -93,6 +96,44 @@ class Fails(Devices):
         output = self.run_on("train job.toml", *self.SETTINGS, code=3, RUNTIME_SIMULATED_MINOR="1")
         self.assertIn("injected fault in launch 201 ", output)
         self.assertLess(self.last_step(), 60)
+
+
+class Hangs(Devices):
+    SETTINGS = ("device.simulated.slow_launch=90", "device.simulated.slow_ms=3600000")
+
+    def test_a_timeout_ends_every_command(self):
+        for command in ("train job.toml", "bench job.toml", "verify job.toml --against reference --steps 9"):
+            output = self.run_on(command, *self.SETTINGS, "device.timeout_s=2", code=3)
+            self.assertRegex(output, r"error: the device has not answered for \d+ s, longer than device.timeout_s: "
+                                     r"simulated:0 stream \d+, launched last: layer '")
+
+    def start(self, *settings):
+        """Begins to train and returns the process when it has printed the loss of a step."""
+        process = subprocess.Popen([support.RUNTIME, *self.arguments("train job.toml", "metrics.log_every_steps=1", *settings)],
+                                   cwd=self.folder, env={**os.environ, **self.environment()}, text=True, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.kill)
+        while not process.stdout.readline().startswith("{"):
+            self.assertIsNone(process.poll())
+        return process
+
+    def test_a_signal_ends_it_unsaved(self):
+        process = self.start(*self.SETTINGS)
+        time.sleep(2)  # for the steps up to the launch that hangs
+        process.send_signal(signal.SIGTERM)
+        output = process.communicate(timeout=120)[0]
+        self.assertEqual(process.returncode, 3, output)
+        self.assertRegex(output, r"SIGTERM: the device has not answered for \d+ s: simulated:0 stream \d+, launched last: layer '.*"
+                                 r"the program ends without saving")
+        self.assertFalse(os.path.exists(self.path("run", "weights.safetensors")))
+
+    def test_a_signal_saves_what_a_slow_device_computes(self):
+        process = self.start("device.simulated.slow_launch=90", "device.simulated.slow_ms=4000", "training.steps=4000")
+        process.send_signal(signal.SIGTERM)
+        output = process.communicate(timeout=120)[0]
+        self.assertEqual(process.returncode, 143, output)
+        self.assertTrue(os.path.exists(self.path("run", "weights.safetensors")))
 
 
 if __name__ == "__main__":
