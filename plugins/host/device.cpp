@@ -192,6 +192,7 @@ Stream& Stream::operator=(Stream&& other) noexcept {
   std::swap(device_, other.device_);
   std::swap(stream_, other.stream_);
   std::swap(place_, other.place_);
+  std::swap(launches_, other.launches_);
   return *this;
 }
 
@@ -213,6 +214,15 @@ void Stream::fill(void* destination, int value, uint64_t bytes) {
   call(during(*device_, "fill", bytes), [&](rt_error* e) {
     return device_->plugin().device_api()->fill(stream_, destination, value, bytes, e);
   });
+}
+
+void Stream::launched(const std::shared_ptr<const std::string>& label) {
+  launches_ = true;
+  place_.last = label;
+}
+
+void Stream::waits_for(const Place& place) {
+  if (!launches_) place_.last = place.last;
 }
 
 void Stream::synchronize() {
@@ -254,6 +264,7 @@ void Event::wait(Stream& stream) {
   call(during(*device_, "make a stream wait for an event"), [&](rt_error* e) {
     return device_->plugin().device_api()->event_wait(event_, stream.get(), e);
   });
+  stream.waits_for(place_);
 }
 
 void Event::synchronize() {

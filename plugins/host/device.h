@@ -56,12 +56,15 @@ class Stream {
   const std::shared_ptr<Device>& device() const { return device_; }
   // Its name and what was launched on it last, for messages.
   const Place& place() const { return place_; }
-  void launched(const std::shared_ptr<const std::string>& label) { place_.last = label; }
+  void launched(const std::shared_ptr<const std::string>& label);
+  // Its work waits for that of another stream: without launches of its own it is named after that.
+  void waits_for(const Place& place);
 
  private:
   std::shared_ptr<Device> device_;
   rt_stream* stream_ = nullptr;
   Place place_;
+  bool launches_ = false;
 };
 
 // A point in the work of a stream. Movable; keeps its device open. synchronize() and query() throw

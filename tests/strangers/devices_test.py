@@ -107,6 +107,10 @@ class Hangs(Devices):
             self.assertRegex(output, r"error: the device has not answered for \d+ s, longer than device.timeout_s: "
                                      r"simulated:0 stream \d+, launched last: layer '")
 
+    def test_a_stream_without_launches_names_those_that_it_waits_for(self):
+        output = self.run_on("train job.toml --nproc 2", *self.SETTINGS, "device.timeout_s=2", code=3)
+        self.assertRegex(output, r"error: the device has not answered .*: simulated:\d stream \d+, launched last: layer '")
+
     def start(self, *settings):
         """Begins to train and returns the process when it has printed the loss of a step."""
         process = subprocess.Popen([support.RUNTIME, *self.arguments("train job.toml", "metrics.log_every_steps=1", *settings)],
