@@ -214,6 +214,7 @@ rt_status event_wait(rt_event* event, rt_stream* stream, rt_error* error) {
   });
 }
 
+// An error of CUDA and HIP stays with the context, so that events report it as streams do.
 rt_status event_synchronize(rt_event* event, rt_error* error) {
   return guard(error, [&] {
     if (event->ever_recorded) check(GPU(EventSynchronize)(event->event), "wait for an event");

@@ -103,7 +103,10 @@ rt_status create(rt_device* device, const rt_op_desc* op, rt_plan** plan, rt_err
                            format("a deterministic %s; the option 'varying' forbids it", op->name));
     }
     const rt_kernel_work work = work_of(*planned);
-    *plan = new rt_plan{std::move(planned), varying, work};
+    const char* const label = rt::sdk::read_input(op).label;
+    *plan = new rt_plan{std::move(planned),
+                        std::make_shared<const std::string>(label == nullptr ? "" : label), varying,
+                        work};
   });
 }
 
@@ -130,6 +133,7 @@ rt_status launch(rt_plan* plan, rt_stream* stream, const rt_launch* launch, rt_e
     }
     LaunchTask task{};
     task.planned = plan->planned;
+    task.label = plan->label;
     std::copy_n(launch->inputs, launch->input_count, task.inputs.begin());
     std::copy_n(launch->outputs, launch->output_count, task.outputs.begin());
     task.workspace = launch->workspace;

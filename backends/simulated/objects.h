@@ -24,8 +24,9 @@ struct rt_recording {
 // Queued work shares the ownership of the plans that it needs.
 struct rt_plan {
   std::shared_ptr<const backends::reference::Planned> planned;
-  bool varying;         // by the option of that name
-  rt_kernel_work work;  // rt_plan_info.work
+  std::shared_ptr<const std::string> label;  // LaunchTask::label
+  bool varying;                              // by the option of that name
+  rt_kernel_work work;                       // rt_plan_info.work
 };
 
 namespace backends::simulated {

@@ -113,7 +113,17 @@ void check_alignment(const void* address, const reference::Planned& plan, const 
 
 }  // namespace
 
+// A launch fails long after its call, so that the host cannot say which one it was.
 void Stream::run(const LaunchTask& task) {
+  try {
+    run_kernel(task);
+  } catch (const rt::sdk::Error& error) {
+    if (task.label->empty()) throw;
+    throw rt::sdk::Error(error.code(), *task.label + ": " + error.what(), error.scope());
+  }
+}
+
+void Stream::run_kernel(const LaunchTask& task) {
   const reference::Planned& plan = *task.planned;
   device_.count_launch(plan.name());
   const auto find = [&](const void* address, uint64_t bytes, const char* what, size_t i) {

@@ -18,6 +18,7 @@ namespace backends::simulated {
 
 struct LaunchTask {
   std::shared_ptr<const reference::Planned> planned;
+  std::shared_ptr<const std::string> label;  // rt_op_desc.label; empty: the host has not told
   std::array<const void*, RT_MAX_INPUTS> inputs;
   std::array<void*, RT_MAX_OUTPUTS> outputs;
   void* workspace;
@@ -68,6 +69,7 @@ class Stream {
   void submit_late();
   void run(Task& task);
   void run(const LaunchTask& task);
+  void run_kernel(const LaunchTask& task);
   void run(const CopyTask& task);
   void run(const FillTask& task);
   // Damages output 0 of an operation that has run, as the options ask.

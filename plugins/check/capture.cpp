@@ -21,8 +21,8 @@ void require_capture(Context& context) {
 std::string replays(Context& context) {
   require_capture(context);
   const auto device = context.device();
-  host::Stream stream = device->create_stream();
   const host::Memory source = device->allocate(kBytes), copy = device->allocate(kBytes);
+  host::Stream stream = device->create_stream();
   stream.fill(source.data(), 1, kBytes);
   stream.fill(copy.data(), 2, kBytes);
   stream.synchronize();
@@ -43,9 +43,9 @@ std::string replays(Context& context) {
 std::string records_other_streams(Context& context) {
   require_capture(context);
   const auto device = context.device();
-  host::Stream first = device->create_stream(), second = device->create_stream();
   host::Event fork = device->create_event(), join = device->create_event();
   const host::Memory memory = device->allocate(kBytes);
+  host::Stream first = device->create_stream(), second = device->create_stream();
   first.fill(memory.data(), 0, kBytes);
   first.synchronize();
   host::Recording recording(first, [&] {
@@ -71,8 +71,8 @@ std::string records_other_streams(Context& context) {
 std::string works_after_a_discarded_capture(Context& context) {
   require_capture(context);
   const auto device = context.device();
-  host::Stream stream = device->create_stream();
   const host::Memory memory = device->allocate(kBytes);
+  host::Stream stream = device->create_stream();
   stream.fill(memory.data(), 1, kBytes);
   stream.synchronize();
   try {

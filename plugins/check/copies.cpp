@@ -97,8 +97,8 @@ std::string copies_everywhere(Context& context) {
 
 std::string copies_nothing(Context& context) {
   const auto device = context.device();
-  host::Stream stream = device->create_stream();
   const host::Memory memory = device->allocate(64);
+  host::Stream stream = device->create_stream();
   Bytes data(64, 7);
   stream.fill(memory.data(), 1, 64);
   stream.copy(memory.data(), data.data(), 0);
@@ -112,9 +112,9 @@ std::string copies_nothing(Context& context) {
 
 std::string fills_every_value(Context& context) {
   const auto device = context.device();
-  host::Stream stream = device->create_stream();
   constexpr size_t kBytes = 1003;
   const host::Memory memory = device->allocate(kBytes);
+  host::Stream stream = device->create_stream();
   for (const int value : {0, 1, 0x7F, 0x80, 0xA5, 0xFF}) {
     Bytes expected(kBytes, 0x11), result(kBytes);
     std::memset(expected.data() + 1, value, kBytes - 3);
@@ -129,9 +129,9 @@ std::string fills_every_value(Context& context) {
 
 std::string keeps_the_order(Context& context) {
   const auto device = context.device();
-  host::Stream stream = device->create_stream();
   constexpr size_t kBytes = 4096;
   const host::Memory a = device->allocate(kBytes), b = device->allocate(kBytes);
+  host::Stream stream = device->create_stream();
   Bytes result(kBytes);
   for (int i = 0; i < 200; ++i) {
     stream.fill(a.data(), i & 0xFF, kBytes);
@@ -175,10 +175,10 @@ std::string reads_pageable_sources_at_once(Context& context) {
 std::string synchronizes(Context& context) {
   const auto device = context.device();
   Busy busy(device);
-  host::Stream stream = device->create_stream();
   constexpr size_t kBytes = 4096;
   const host::Memory memory = device->allocate(kBytes),
                      pinned = device->allocate(kBytes, RT_MEMORY_PINNED_HOST);
+  host::Stream stream = device->create_stream();
   for (int round = 1; round <= 3; ++round) {
     std::memset(pinned.data(), 0, kBytes);
     busy.queue(stream, 50ms);
@@ -214,8 +214,8 @@ std::string finishes_before_it_is_destroyed(Context& context) {
 std::string returns_before_the_work_has_run(Context& context) {
   const auto device = context.device();
   Busy busy(device);
-  host::Stream stream = device->create_stream();
   const host::Memory memory = device->allocate(4096);
+  host::Stream stream = device->create_stream();
   const auto begin = std::chrono::steady_clock::now();
   busy.queue(stream, 300ms);
   stream.fill(memory.data(), 1, 4096);

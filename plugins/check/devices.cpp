@@ -154,8 +154,8 @@ std::string opens_in_threads(Context& context) {
       try {
         const auto device = host::Device::open(context.plugin(), context.setup().device,
                                                {0, context.setup().options});
-        host::Stream stream = device->create_stream();
         const host::Memory memory = device->allocate(4096);
+        host::Stream stream = device->create_stream();
         stream.fill(memory.data(), 1, memory.bytes());
         stream.synchronize();
       } catch (const std::exception& error) {

@@ -18,9 +18,9 @@ constexpr size_t kBytes = 4096;
 std::string holds_back_another_stream(Context& context) {
   const auto device = context.device();
   Busy busy(device);
-  host::Stream writer = device->create_stream(), reader = device->create_stream();
   host::Event event = device->create_event();
   const host::Memory source = device->allocate(kBytes), copy = device->allocate(kBytes);
+  host::Stream writer = device->create_stream(), reader = device->create_stream();
   for (int round = 1; round <= 5; ++round) {
     busy.queue(writer, 40ms);
     writer.fill(source.data(), round, kBytes);
@@ -40,9 +40,9 @@ std::string holds_back_another_stream(Context& context) {
 std::string holds_back_a_writer(Context& context) {
   const auto device = context.device();
   Busy busy(device);
-  host::Stream reader = device->create_stream(), writer = device->create_stream();
   host::Event event = device->create_event();
   const host::Memory source = device->allocate(kBytes), copy = device->allocate(kBytes);
+  host::Stream reader = device->create_stream(), writer = device->create_stream();
   for (int round = 1; round <= 5; ++round) {
     writer.fill(source.data(), round, kBytes);
     writer.synchronize();
@@ -106,10 +106,10 @@ std::string queries_truly(Context& context) {
 std::string synchronizes(Context& context) {
   const auto device = context.device();
   Busy busy(device);
-  host::Stream stream = device->create_stream();
   host::Event event = device->create_event();
   const host::Memory memory = device->allocate(kBytes),
                      pinned = device->allocate(kBytes, RT_MEMORY_PINNED_HOST);
+  host::Stream stream = device->create_stream();
   auto* const seen = static_cast<volatile unsigned char*>(pinned.data());
   for (int round = 1; round <= 3; ++round) {
     *seen = 0;
@@ -131,9 +131,9 @@ std::string synchronizes(Context& context) {
 std::string follows_the_latest_record(Context& context) {
   const auto device = context.device();
   Busy busy(device);
-  host::Stream first = device->create_stream(), second = device->create_stream();
   host::Event event = device->create_event();
   const host::Memory source = device->allocate(kBytes), copy = device->allocate(kBytes);
+  host::Stream first = device->create_stream(), second = device->create_stream();
   for (int round = 1; round <= 3; ++round) {
     event.record(first);
     first.synchronize();  // the earlier record is complete
@@ -208,8 +208,8 @@ std::string measures_time(Context& context) {
 std::string may_go_before_its_work(Context& context) {
   const auto device = context.device();
   Busy busy(device);
-  host::Stream first = device->create_stream(), second = device->create_stream();
   const host::Memory source = device->allocate(kBytes), copy = device->allocate(kBytes);
+  host::Stream first = device->create_stream(), second = device->create_stream();
   busy.queue(first, 60ms);
   first.fill(source.data(), 9, kBytes);
   {

@@ -78,7 +78,6 @@ class Operands {
     return device.allocate(std::max<uint64_t>(bytes, 1));
   }
 
-  host::Stream stream_;
   std::vector<Bytes> sources_;
   std::vector<host::Memory> inputs_, outputs_;
   std::vector<uint64_t> bytes_;
@@ -86,6 +85,7 @@ class Operands {
   std::vector<void*> output_addresses_;
   host::Memory workspace_, saved_;
   rt_launch launch_{};
+  host::Stream stream_;  // last: destroyed first, which waits for its work
 };
 
 // The number of elements of all inputs.

@@ -95,8 +95,8 @@ std::string refuses_too_much(Context& context) {
 std::string works_after_a_refusal(Context& context) {
   refuses_too_much(context);
   const auto device = context.device();
-  host::Stream stream = device->create_stream();
   const host::Memory memory = device->allocate(kMiB);
+  host::Stream stream = device->create_stream();
   stream.fill(memory.data(), 1, memory.bytes());
   stream.synchronize();
   return "";

@@ -181,9 +181,9 @@ std::string inputs_of_launches(Context& context) {
   const host::Operation scale = accepted_scale(context);
   const auto device = context.device();
   host::Kernel kernel = device->create_kernel(scale);
-  host::Stream stream = device->create_stream();
   const host::Memory x = device->allocate(64), y = device->allocate(64);
   host::Memory workspace;
+  host::Stream stream = device->create_stream();
   if (kernel.info().workspace_bytes > 0)
     workspace = device->allocate(kernel.info().workspace_bytes);
   stream.fill(x.data(), 0, 64);

@@ -95,6 +95,11 @@ Result run_case(host::Device& device, host::Device& reference, const Case& c,
 Summary run_cases(host::Device& device, host::Device& reference, const std::vector<Case>& cases,
                   Mandatory mandatory = Mandatory::kFails);
 
+// For a device that was made to fail the launches of the operation after they were queued: queues
+// one, and checks that the event behind it, a stream that waits for that event, and in the end the
+// stream itself report the error. Returns "" or what the device does instead. Waits for the device.
+std::string check_failed_launch(host::Device& device, const Case& c);
+
 }  // namespace plugins::conformance
 
 #endif  // PLUGINS_CONFORMANCE_CONFORMANCE_H_

@@ -73,10 +73,11 @@ Execution::Execution(host::Device& device, const host::Operation& operation, Exe
 
 GuardedBuffer Execution::load(const rt_tensor_desc& tensor, const Bytes& data) {
   GuardedBuffer canonical(device_, stream_, data.size());
+  const host::Drain drain(stream_);  // `canonical` may be freed here
   canonical.upload(stream_, data);
   if (tensor.layout == RT_LAYOUT_CANONICAL) return canonical;
   GuardedBuffer foreign = reorder(canonical, tensor, RT_LAYOUT_CANONICAL, tensor.layout);
-  stream_.synchronize();  // `canonical` is freed here
+  stream_.synchronize();
   return foreign;
 }
 
@@ -99,6 +100,7 @@ GuardedBuffer Execution::reorder(const GuardedBuffer& from, const rt_tensor_desc
   host::Kernel kernel = device_.create_kernel(copy);
   GuardedBuffer result(device_, stream_, device_.layout_bytes(copy.outputs[0]), fresh_);
   const GuardedBuffer workspace(device_, stream_, kernel.info().workspace_bytes);
+  const host::Drain drain(stream_);  // kernel and workspace are freed here
   const void* input = from.data();
   void* output = result.data();
   rt_launch launch{};
@@ -115,6 +117,7 @@ GuardedBuffer Execution::reorder(const GuardedBuffer& from, const rt_tensor_desc
 
 void Execution::launch(const std::vector<const void*>& inputs, const std::vector<void*>& outputs) {
   const GuardedBuffer workspace(device_, stream_, info().workspace_bytes, fresh_);
+  const host::Drain drain(stream_);  // `workspace` is freed here
   rt_launch launch{};
   launch.size = sizeof(launch);
   launch.inputs = inputs.data();
@@ -131,6 +134,7 @@ std::vector<Bytes> Execution::run(const std::vector<Bytes>& inputs, const InPlac
                                   int fresh) {
   fresh_ = fresh;
   std::vector<GuardedBuffer> in, out;
+  const host::Drain drain(stream_);  // these are freed here
   std::vector<const void*> in_addresses;
   std::vector<void*> out_addresses;
   std::vector<Bytes> before;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "plugins/conformance/values.h"
+#include "plugins/host/drain.h"
 
 namespace plugins::conformance {
 
@@ -76,6 +77,7 @@ class Execution {
   host::Stream stream_;
   host::Kernel kernel_;
   std::vector<GuardedBuffer> saved_;  // the saved buffer, if there is one
+  host::Drain drain_{stream_};        // last: the work of the stream uses everything above
 };
 
 }  // namespace plugins::conformance

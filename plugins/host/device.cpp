@@ -28,6 +28,14 @@ auto during(const Device& device, const char* what, uint64_t bytes) {
   };
 }
 
+// The same for a wait; names what the device may be at.
+auto during_wait(const Device& device, const char* what, const Place& place) {
+  return [&device, what, &place] {
+    const std::string last = place.last ? " (launched last: " + *place.last + ")" : "";
+    return device.id() + ": " + what + last;
+  };
+}
+
 template <typename T>
 T* require_result(T* result, const std::string& what) {
   if (result == nullptr) throw Error(RT_ERROR_INTERNAL, what + ": answered RT_OK without a result");
@@ -174,6 +182,8 @@ Stream::Stream(std::shared_ptr<Device> device) : device_(std::move(device)) {
     return device_->plugin().device_api()->stream_create(device_->get(), &stream_, e);
   });
   require_result(stream_, device_->id() + ": create a stream");
+  place_.stream = std::make_shared<const std::string>(device_->id() + " stream " +
+                                                      std::to_string(device_->streams_++));
 }
 
 Stream::Stream(Stream&& other) noexcept { *this = std::move(other); }
@@ -181,16 +191,20 @@ Stream::Stream(Stream&& other) noexcept { *this = std::move(other); }
 Stream& Stream::operator=(Stream&& other) noexcept {
   std::swap(device_, other.device_);
   std::swap(stream_, other.stream_);
+  std::swap(place_, other.place_);
+  std::swap(launches_, other.launches_);
   return *this;
 }
 
 Stream::~Stream() {
   if (stream_ == nullptr) return;
   const Plugin& plugin = device_->plugin();
+  const InCall waiting(*device_->calls(), place_);
   call_release(plugin, "stream_destroy", [&] { plugin.device_api()->stream_destroy(stream_); });
 }
 
 void Stream::copy(void* destination, const void* source, uint64_t bytes) {
+  const InCall waiting(*device_->calls(), place_);
   call(during(*device_, "copy", bytes), [&](rt_error* e) {
     return device_->plugin().device_api()->copy(stream_, destination, source, bytes, e);
   });
@@ -202,8 +216,18 @@ void Stream::fill(void* destination, int value, uint64_t bytes) {
   });
 }
 
+void Stream::launched(const std::shared_ptr<const std::string>& label) {
+  launches_ = true;
+  place_.last = label;
+}
+
+void Stream::waits_for(const Place& place) {
+  if (!launches_) place_.last = place.last;
+}
+
 void Stream::synchronize() {
-  call(during(*device_, "synchronize a stream"),
+  const InCall waiting(*device_->calls(), place_);
+  call(during_wait(*device_, "synchronize a stream", place_),
        [&](rt_error* e) { return device_->plugin().device_api()->stream_synchronize(stream_, e); });
 }
 
@@ -219,6 +243,7 @@ Event::Event(Event&& other) noexcept { *this = std::move(other); }
 Event& Event::operator=(Event&& other) noexcept {
   std::swap(device_, other.device_);
   std::swap(event_, other.event_);
+  std::swap(place_, other.place_);
   return *this;
 }
 
@@ -232,21 +257,24 @@ void Event::record(Stream& stream) {
   call(during(*device_, "record an event"), [&](rt_error* e) {
     return device_->plugin().device_api()->event_record(event_, stream.get(), e);
   });
+  place_ = stream.place();
 }
 
 void Event::wait(Stream& stream) {
   call(during(*device_, "make a stream wait for an event"), [&](rt_error* e) {
     return device_->plugin().device_api()->event_wait(event_, stream.get(), e);
   });
+  stream.waits_for(place_);
 }
 
 void Event::synchronize() {
-  call(during(*device_, "wait for an event"),
+  const InCall waiting(*device_->calls(), place_);
+  call(during_wait(*device_, "wait for an event", place_),
        [&](rt_error* e) { return device_->plugin().device_api()->event_synchronize(event_, e); });
 }
 
 bool Event::query() {
-  return call_ready(during(*device_, "query an event"), [&](rt_error* e) {
+  return call_ready(during_wait(*device_, "query an event", place_), [&](rt_error* e) {
     return device_->plugin().device_api()->event_query(event_, e);
   });
 }
@@ -263,8 +291,9 @@ std::chrono::nanoseconds Event::elapsed(Event& begin, Event& end) {
 Kernel::Kernel(std::shared_ptr<Device> device, const Operation& operation)
     : device_(std::move(device)) {
   const rt_kernel_api& api = kernels_of(*device_);
-  const OperationView view(operation);
+  const OperationView view(operation, device_->plugin().minor());
   const auto what = [&] { return device_->id() + ": create a plan for " + operation.name; };
+  if (!operation.label.empty()) label_ = std::make_shared<const std::string>(operation.label);
   call(what, [&](rt_error* e) { return api.create(device_->get(), view.get(), &plan_, e); });
   require_result(plan_, what());
   info_.size = sizeof(info_);
@@ -286,6 +315,7 @@ Kernel& Kernel::operator=(Kernel&& other) noexcept {
   std::swap(plan_, other.plan_);
   std::swap(info_, other.info_);
   std::swap(work_, other.work_);
+  std::swap(label_, other.label_);
   return *this;
 }
 
@@ -296,6 +326,8 @@ Kernel::~Kernel() {
 }
 
 void Kernel::launch(Stream& stream, const rt_launch& launch) {
+  stream.launched(label_);
+  const InCall waiting(*device_->calls(), stream.place());
   call([&] { return device_->id() + ": launch " + info_.implementation; },
        [&](rt_error* e) {
          return device_->plugin().kernel_api()->launch(plan_, stream.get(), &launch, e);
@@ -362,7 +394,7 @@ rt_utilisation Device::utilisation() {
 Support Device::query(const Operation& operation) {
   const rt_kernel_api& api = kernels_of(*this);
   if (plugin_->minor() == 0 && stores(operation)) return query(without_stores(operation));
-  const OperationView view(operation);
+  const OperationView view(operation, plugin_->minor());
   const auto what = [&] { return id_ + ": query " + operation.name; };
   Support support;
   support.reason = beyond_minor_version(*plugin_, operation);

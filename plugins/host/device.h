@@ -2,6 +2,7 @@
 #ifndef PLUGINS_HOST_DEVICE_H_
 #define PLUGINS_HOST_DEVICE_H_
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "plugins/host/in_call.h"
 #include "plugins/host/kernel_work.h"
 #include "plugins/host/operation.h"
 #include "plugins/host/plugin.h"
@@ -52,13 +54,22 @@ class Stream {
   void synchronize();
   rt_stream* get() const { return stream_; }
   const std::shared_ptr<Device>& device() const { return device_; }
+  // Its name and what was launched on it last, for messages.
+  const Place& place() const { return place_; }
+  void launched(const std::shared_ptr<const std::string>& label);
+  // Its work waits for that of another stream: without launches of its own it is named after that.
+  void waits_for(const Place& place);
 
  private:
   std::shared_ptr<Device> device_;
   rt_stream* stream_ = nullptr;
+  Place place_;
+  bool launches_ = false;
 };
 
-// A point in the work of a stream. Movable; keeps its device open. Equivalent to: cudaEvent_t.
+// A point in the work of a stream. Movable; keeps its device open. synchronize() and query() throw
+// the first error of the work before it if Device::events_report_errors(). Equivalent to:
+// cudaEvent_t.
 class Event {
  public:
   explicit Event(std::shared_ptr<Device> device);
@@ -76,6 +87,7 @@ class Event {
  private:
   std::shared_ptr<Device> device_;
   rt_event* event_ = nullptr;
+  Place place_;  // of the stream, at the latest record
 };
 
 // A plan: one operation on fixed shapes, ready to run. Movable; keeps its device open. launch() may
@@ -102,6 +114,7 @@ class Kernel {
   rt_plan* plan_ = nullptr;
   rt_plan_info info_{};
   std::vector<KernelWork> work_;
+  std::shared_ptr<const std::string> label_;  // Operation::label
 };
 
 // The answer of Device::query; see rt_support.
@@ -154,6 +167,9 @@ class Device : public std::enable_shared_from_this<Device> {
   // directly.
   bool is_inline() const { return (properties_.flags & RT_DEVICE_INLINE) != 0; }
   bool host_memory() const { return (properties_.flags & RT_DEVICE_HOST_MEMORY) != 0; }
+  // Whether who waits for an event learns of errors of the work before it. Otherwise only
+  // Stream::synchronize() tells: the plugin is of a minor version before 2.
+  bool events_report_errors() const { return is_inline() || plugin_->minor() >= 2; }
 
   // These make objects that keep the device open; see their classes.
   Memory allocate(uint64_t bytes, int32_t kind = RT_MEMORY_DEVICE);
@@ -168,15 +184,20 @@ class Device : public std::enable_shared_from_this<Device> {
   uint64_t layout_bytes(const rt_tensor_desc& tensor);
   std::string layout_name(const rt_tensor_desc& tensor);
 
+  // The calls that wait for the device now. They may be asked for longer than the device is open.
+  const std::shared_ptr<Calls>& calls() const { return calls_; }
   rt_device* get() const { return device_; }
 
  private:
+  friend class Stream;
   Device(std::shared_ptr<Plugin> plugin, int32_t index);
   std::shared_ptr<Plugin> plugin_;
   std::string id_;
   rt_device_properties properties_{};
   DeviceOptions options_;
   rt_device* device_ = nullptr;
+  std::atomic<int> streams_ = 0;  // made so far
+  const std::shared_ptr<Calls> calls_ = std::make_shared<Calls>();
 };
 
 }  // namespace plugins::host

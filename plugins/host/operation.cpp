@@ -57,7 +57,7 @@ rt_tensor_desc make_tensor_desc(rt_dtype dtype, const std::vector<int64_t>& dims
   return desc;
 }
 
-OperationView::OperationView(const Operation& operation)
+OperationView::OperationView(const Operation& operation, uint32_t minor)
     : inputs_(addresses(operation.inputs)), outputs_(addresses(operation.outputs)), desc_{} {
   attributes_.reserve(operation.attributes.size());
   for (const Attribute& attribute : operation.attributes) attributes_.push_back(to_c(attribute));
@@ -77,7 +77,8 @@ OperationView::OperationView(const Operation& operation)
            .attribute_count = static_cast<uint32_t>(attributes_.size()),
            .post_op_count = static_cast<uint32_t>(post_ops_.size()),
            .forward = operation.forward,
-           .algorithm = operation.algorithm};
+           .algorithm = operation.algorithm,
+           .label = minor < 2 || operation.label.empty() ? nullptr : operation.label.c_str()};
 }
 
 }  // namespace plugins::host

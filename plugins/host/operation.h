@@ -42,12 +42,14 @@ struct Operation {
   const rt_plan* forward = nullptr;
   uint64_t algorithm = 0;
   uint32_t flags = 0;
+  std::string label;  // what it is for, as in "layer 'conv1'"; may be empty
 };
 
-// The C view of an Operation. It is valid while the Operation lives and does not change.
+// The C view of an Operation, for a plugin of that minor version of the contract. It is valid while
+// the Operation lives and does not change.
 class OperationView {
  public:
-  explicit OperationView(const Operation& operation);
+  explicit OperationView(const Operation& operation, uint32_t minor = RT_ABI_MINOR);
   OperationView(const OperationView&) = delete;
   OperationView& operator=(const OperationView&) = delete;
   const rt_op_desc* get() const { return &desc_; }

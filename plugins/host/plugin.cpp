@@ -307,7 +307,8 @@ std::shared_ptr<Plugin> Plugin::load(const CheckedFile& file, const HostServices
   begin("its tables were asked for");
   state->tables = adopt_tables(copy, who);
   if (validation != nullptr) {
-    state->validated.emplace(std::move(validation), state->name, copy.self, state->tables);
+    state->validated.emplace(std::move(validation), state->name, copy.self, state->tables,
+                             state->minor);
     state->tables = state->validated->tables();
   }
   begin("its options were asked for");

@@ -31,6 +31,7 @@ Recording::Recording(Stream& stream, const std::function<void()>& work) : device
        [&](rt_error* e) { return api.end(stream.get(), &recording_, e); });
   if (recording_ == nullptr)
     throw Error(RT_ERROR_INTERNAL, device_->id() + ": answered RT_OK without a recording");
+  last_ = stream.place().last;
 }
 
 Recording::Recording(Recording&& other) noexcept { *this = std::move(other); }
@@ -38,6 +39,7 @@ Recording::Recording(Recording&& other) noexcept { *this = std::move(other); }
 Recording& Recording::operator=(Recording&& other) noexcept {
   std::swap(device_, other.device_);
   std::swap(recording_, other.recording_);
+  std::swap(last_, other.last_);
   return *this;
 }
 
@@ -48,6 +50,8 @@ Recording::~Recording() {
 }
 
 void Recording::replay(Stream& stream) {
+  stream.launched(last_);
+  const InCall waiting(*device_->calls(), stream.place());
   call([&] { return device_->id() + ": replay a recording"; },
        [&](rt_error* e) {
          return device_->plugin().capture_api()->replay(recording_, stream.get(), e);

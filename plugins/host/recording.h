@@ -26,6 +26,7 @@ class Recording {
  private:
   std::shared_ptr<Device> device_;
   rt_recording* recording_ = nullptr;
+  std::shared_ptr<const std::string> last_;  // Operation::label of its last launch
 };
 
 }  // namespace plugins::host

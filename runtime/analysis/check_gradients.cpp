@@ -37,9 +37,9 @@ class OneOperation {
   OneOperation(const model::Network& network, const graph::Node& node,
                std::shared_ptr<plugins::host::Device> device)
       : device_(std::move(device)),
-        stream_(device_->create_stream()),
         storage_(device_),
-        arena_(device_) {
+        arena_(device_),
+        stream_(device_->create_stream()) {
     graph_.operations = network.graph.operations;
     build_.layer = node.layer;
     for (ValueId v : node.inputs)
@@ -144,7 +144,6 @@ class OneOperation {
   }
 
   std::shared_ptr<plugins::host::Device> device_;
-  plugins::host::Stream stream_;
   exec::Storage storage_;
   exec::Arena arena_;
   graph::Graph graph_;
@@ -154,6 +153,7 @@ class OneOperation {
   ValueId weights_ = graph::kNone, one_ = graph::kNone, sum_ = graph::kNone;
   std::vector<Numbers> values_;
   std::unique_ptr<exec::Program> program_;
+  plugins::host::Stream stream_;  // last: destroyed first, which waits for its work
 };
 
 std::vector<int64_t> index_of(size_t element, const Dims& dims) {

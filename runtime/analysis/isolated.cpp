@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plugins/host/drain.h"
 #include "runtime/error.h"
 #include "runtime/exec/layout_copy.h"
 
@@ -53,6 +54,7 @@ class Execution {
     launch.output_count = static_cast<uint32_t>(addresses_.size());
     launch.workspace = workspace.data();
     launch.saved = saved != nullptr ? saved->data() : saved_.data();
+    const plugins::host::Drain drain(stream_);  // `workspace` is freed here
     kernel_.launch(stream_, launch);
     stream_.synchronize();
   }
@@ -107,6 +109,7 @@ class Execution {
   std::vector<Memory> inputs_, outputs_;
   std::vector<void*> addresses_;  // of the outputs
   Memory saved_;
+  plugins::host::Drain drain_{stream_};  // last: the work of the stream uses everything above
 };
 
 void make_canonical(Operation& operation) {

@@ -65,8 +65,8 @@ double seconds_of(const std::string& op, const Dims& dims, rt_dtype dtype,
   graph::lower_rest(graph, target);
   exec::Storage storage(device);
   exec::Arena arena(device);
-  plugins::host::Stream stream(device);
   exec::Program program(std::move(graph), device, storage, arena, options);
+  plugins::host::Stream stream(device);  // destroyed first, which waits for its work
   return seconds_of(program, stream);
 }
 

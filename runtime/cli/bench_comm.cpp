@@ -144,8 +144,8 @@ class Case {
   uint64_t count_ = 0;
   std::vector<float> send_, receive_;
   rt_collective call_{};
-  std::optional<plugins::host::Stream> stream_;
   plugins::host::Memory device_send_, device_receive_;
+  std::optional<plugins::host::Stream> stream_;  // last: destroyed first, which waits for its work
 };
 
 double bus_bandwidth(const Row& row, int ranks) {

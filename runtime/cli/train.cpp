@@ -17,6 +17,7 @@
 #include "runtime/config/advice.h"
 #include "runtime/config/metrics.h"
 #include "runtime/error.h"
+#include "runtime/launch/device_watch.h"
 #include "runtime/launch/environment.h"
 #include "runtime/system/atomic_file.h"
 #include "runtime/train/checkpoint/find.h"
@@ -326,7 +327,7 @@ void run_train(const TrainArguments& arguments, Outcome& outcome) {
   if (!arguments.weights.empty()) config.model.init_from = arguments.weights;
   if (!arguments.resume.empty()) config.checkpoint.resume = arguments.resume;
   check_begin(config);
-  run.ranks.prepare = [&] { run.stop.emplace(stop_texts(config)); };
+  run.ranks.prepare = [&] { run.stop.emplace(stop_texts(config), launch::device_silence); };
   run.ranks.services.stop_requested = [&] { return run.stop && run.stop->pending() != 0; };
   run.ranks.make_run_folder = [&] {
     const char* const launch = std::getenv(launch::kLaunchVariable);

@@ -14,6 +14,7 @@
 
 #include "runtime/analysis/compare_steps.h"
 #include "runtime/error.h"
+#include "runtime/launch/device_watch.h"
 #include "runtime/launch/open_device.h"
 #include "runtime/train/open.h"
 #include "runtime/train/schedule.h"
@@ -346,7 +347,8 @@ void run_verify(const VerifyArguments& arguments, Outcome& outcome) {
   run.config.launch.devices.clear();
   run.config.parallelism = {};
   std::optional<train::StopSignal> stop;
-  if (!arguments.record.empty()) run.prepare = [&] { stop.emplace(); };
+  if (!arguments.record.empty())
+    run.prepare = [&] { stop.emplace(train::StopSignal::Texts{}, launch::device_silence); };
   int signal = 0;
   run_sessions(std::move(run), outcome, [&](Session& s) {
     say_fallback(s);

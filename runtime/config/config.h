@@ -41,6 +41,7 @@ struct Device {
   bool graph_capture = true;   // where the device supports it (rt/capture.h)
   std::string host_fallback;   // the plugin that runs what the device refuses; "": none
   double peak_tflops = 0;      // of one device, for reports of its use; 0: unknown
+  double timeout_s = 0;        // a call that takes longer ends the run; 0: none does
   PluginOptions options;       // of [device.<plugin>]
 };
 

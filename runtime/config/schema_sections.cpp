@@ -57,6 +57,10 @@ Section device() {
            "what one device computes at most in the type of the products, in TFLOP/s, "
            "from its data sheet; then mfu is reported, the share of it that the model's "
            "forward and backward pass take; 0: unknown")
+           .in(at_least(0)),
+       key("timeout_s", &Device::timeout_s,
+           "seconds after which a device that has not answered a call ends the run, unsaved, "
+           "with exit code 3; more than the longest step takes; 0: never")
            .in(at_least(0))});
 }
 

@@ -6,6 +6,7 @@
 #include <exception>
 #include <utility>
 
+#include "plugins/host/drain.h"
 #include "runtime/error.h"
 
 namespace runtime::exec {
@@ -267,6 +268,17 @@ void Collectives::progress() {
     call.queued = false;
     enqueue(call);
   }
+}
+
+void Collectives::release(const std::vector<CollectiveCall>& calls) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto is_released = [&](const CollectiveCall* call) {
+    return std::any_of(calls.begin(), calls.end(), [&](const auto& c) { return &c == call; });
+  };
+  std::erase_if(queue_, is_released);
+  std::erase_if(recorded_, is_released);
+  if (copies_) const plugins::host::Drain copied(*copies_);
+  for (auto& [key, stream] : streams_) const plugins::host::Drain ended(stream);
 }
 
 void Collectives::enqueue(CollectiveCall& call) {

@@ -90,6 +90,9 @@ class Collectives {
   void wait(CollectiveCall& call, plugins::host::Stream& stream);
   // Starts queued calls whose operands are ready. Cheap if there are none.
   void progress();
+  // To be called before calls are destroyed: forgets those that have not started, and waits for the
+  // device's work on the buffers of the others.
+  void release(const std::vector<CollectiveCall>& calls) noexcept;
   CollectiveTimes take_times();
   // Adds a span of each collective of programs to `spans` from now on; nullptr: no longer. The end
   // of a collective that the host waits for is noticed when the next node is launched. If the

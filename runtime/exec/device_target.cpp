@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 
+#include "plugins/host/drain.h"
 #include "plugins/host/error.h"
 #include "runtime/exec/decision_cache.h"
 #include "runtime/exec/fallback.h"
@@ -267,6 +268,8 @@ DeviceTarget::Measurement DeviceTarget::try_measure(Operation op, const graph::C
 
 double DeviceTarget::measure_one(Operation op, const graph::Candidate& candidate, double best) {
   std::vector<plugins::host::Memory> memory;
+  plugins::host::Kernel kernel;
+  const plugins::host::Drain drain(stream_);  // these are freed here
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
   // Zeros are valid as indices and as numbers. With a factor of 0 an optimizer would skip its work,
@@ -286,7 +289,7 @@ double DeviceTarget::measure_one(Operation op, const graph::Candidate& candidate
     outputs.push_back(buffer(candidate.output_bytes[i]));
   }
   op.algorithm = candidate.algorithm;
-  plugins::host::Kernel kernel = device_->create_kernel(op);
+  kernel = device_->create_kernel(op);
   rt_launch launch{};
   launch.size = sizeof(launch);
   launch.inputs = inputs.data();

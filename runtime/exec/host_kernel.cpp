@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "plugins/host/drain.h"
 #include "rt/sdk/philox.h"
 #include "runtime/error.h"
 #include "runtime/exec/encode.h"
@@ -58,14 +59,21 @@ std::vector<double> HostKernel::compute(const std::vector<std::vector<double>>& 
   return {1 - std::pow(beta, static_cast<double>(number(0)))};
 }
 
-void HostKernel::launch(plugins::host::Stream& stream, const std::vector<const void*>& inputs,
-                        void* output) {
+std::vector<std::vector<std::byte>> HostKernel::read(plugins::host::Stream& stream,
+                                                     const std::vector<const void*>& inputs) const {
   std::vector<std::vector<std::byte>> bytes;
+  const plugins::host::Drain drain(stream);  // also where a later copy cannot be queued
   for (size_t i = 0; i < inputs.size(); ++i) {
     bytes.emplace_back(graph::canonical_bytes(input_values_[i]));
     stream.copy(bytes[i].data(), inputs[i], bytes[i].size());
   }
-  stream.synchronize();  // the last copy from output_ has also ended
+  stream.synchronize();
+  return bytes;
+}
+
+void HostKernel::launch(plugins::host::Stream& stream, const std::vector<const void*>& inputs,
+                        void* output) {
+  const auto bytes = read(stream, inputs);  // the last copy from output_ has also ended
   std::vector<std::vector<double>> numbers;
   for (size_t i = 0; i < inputs.size(); ++i)
     numbers.push_back(decode(bytes[i], input_values_[i].dtype));

@@ -19,6 +19,8 @@ class HostKernel {
   void launch(plugins::host::Stream& stream, const std::vector<const void*>& inputs, void* output);
 
  private:
+  std::vector<std::vector<std::byte>> read(plugins::host::Stream& stream,
+                                           const std::vector<const void*>& inputs) const;
   std::vector<double> compute(const std::vector<std::vector<double>>& inputs) const;
 
   graph::Node node_;

@@ -1,5 +1,6 @@
 #include "runtime/exec/layout_copy.h"
 
+#include "plugins/host/drain.h"
 #include "rt/operations.h"
 #include "runtime/graph/graph.h"
 
@@ -42,6 +43,7 @@ void LayoutCopy::copy(const plugins::host::Operation& operation, const void* fro
   launch.outputs = &to;
   launch.input_count = launch.output_count = 1;
   launch.workspace = workspace.data();
+  const plugins::host::Drain drain(stream_);  // kernel and workspace are freed here
   kernel.launch(stream_, launch);
   stream_.synchronize();
 }

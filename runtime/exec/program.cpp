@@ -53,6 +53,7 @@ Program::Program(graph::Graph graph, std::shared_ptr<plugins::host::Device> devi
 }
 
 Program::~Program() {
+  if (collectives_ != nullptr) collectives_->release(calls_);
   segments_.clear();  // recordings use the kernels
   // A backward plan must be destroyed before the forward plan that it was made from.
   while (!kernels_.empty()) kernels_.pop_back();
@@ -76,9 +77,11 @@ void Program::create_kernel(graph::Node& node, const rt_plan* forward) {
     throw InternalError("layer '" + node.layer + "': " + node.op +
                         " is to run on a fallback device, and the program has none");
   }
-  named(node, [&] { kernels_.emplace_back(device, to_operation(graph_, node, flags_, forward)); });
+  plugins::host::Operation operation = to_operation(graph_, node, flags_, forward);
+  operation.label = "layer '" + node.layer + "'";
+  named(node, [&] { kernels_.emplace_back(device, operation); });
   const rt_plan_info& info = kernels_.back().info();
-  device->plugin().name_object(kernels_.back().get(), "layer '" + node.layer + "'");
+  device->plugin().name_object(kernels_.back().get(), operation.label);
   check_promise(info, node);
   if (!node.implementation.empty()) return;
   node.implementation = (node.on_fallback ? device->id() + ": " : "") + info.implementation;

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "plugins/host/device.h"
+#include "plugins/host/drain.h"
 #include "runtime/exec/span_recorder.h"
 
 namespace runtime::exec {
@@ -14,7 +14,7 @@ namespace runtime::exec {
 // If the device cannot read host memory, the copies of a step are gathered in pinned memory and
 // sent together on a stream of their own while earlier steps still compute; the step's stream then
 // only moves them to their destinations. Two steps may be in flight. Allocates only when a step is
-// larger than all before it. One thread at a time.
+// larger than all before it. Its destruction waits for all copies. One thread at a time.
 class Upload {
  public:
   // `stream` is the step's stream; it must outlive this object.
@@ -53,9 +53,10 @@ class Upload {
   Slot& slot() { return slots_[step_ % kInFlight]; }
 
   plugins::host::Stream& stream_;
-  std::optional<plugins::host::Stream> sending_;  // empty: copies are direct
   std::vector<Slot> slots_;
   size_t step_ = 0;
+  std::optional<plugins::host::Stream> sending_;  // empty: copies are direct
+  plugins::host::Drain drain_{stream_};           // its work reads Slot::sent
 };
 
 }  // namespace runtime::exec

@@ -6,6 +6,7 @@
 #include "plugins/host/limits.h"
 #include "plugins/host/options.h"
 #include "runtime/error.h"
+#include "runtime/launch/device_watch.h"
 
 namespace runtime::launch {
 
@@ -182,7 +183,9 @@ std::shared_ptr<plugins::host::Device> open(const config::Config& config, const 
   if (const auto it = config.device.options.find(plugin.name); it != config.device.options.end())
     options.options = it->second;
   check_options(plugin, options.options);
-  return plugins::host::Device::open(registry.open(plugin.name), index, options);
+  auto device = plugins::host::Device::open(registry.open(plugin.name), index, options);
+  watch_device(*device, config.device.timeout_s);
+  return device;
 }
 
 }  // namespace

@@ -196,6 +196,14 @@ int run_alone(const RunRanks& run) {
   return 0;
 }
 
+void abort(Communicator& communicator) {
+  try {
+    communicator.abort();
+  } catch (const plugins::host::Error&) {
+    // The ranks end with an error anyway, and this one comes behind it.
+  }
+}
+
 // Called in an exception handler. Tells the ranks that wait for this one why it will not come, if
 // no watchdog has told them, because there was no memory for the watchdog or no thread for the
 // rank.
@@ -234,7 +242,7 @@ int run_threads(RunRanks run, std::shared_ptr<Registry> registry, const std::str
       run_one_of(run, meeting, {r, ranks, r, ranks, "", false}, share,
                  [&](std::shared_ptr<Communicator> c) {
                    const std::lock_guard lock(mutex);
-                   if (aborted) c->abort();
+                   if (aborted) abort(*c);
                    all.push_back(std::move(c));
                  });
     } catch (...) {
@@ -248,7 +256,7 @@ int run_threads(RunRanks run, std::shared_ptr<Registry> registry, const std::str
     post_unwatched_error(meeting, ranks, ranks - 1);
     const std::lock_guard lock(mutex);
     aborted = true;
-    for (const auto& c : all) c->abort();
+    for (const auto& c : all) abort(*c);
   };
   run_rank_threads({ranks, body, abort_all});
   meeting.registry->throw_findings();

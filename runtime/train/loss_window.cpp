@@ -1,12 +1,23 @@
 #include "runtime/train/loss_window.h"
 
 #include <cstring>
+#include <exception>
 
 namespace runtime::train {
 
 LossWindow::LossWindow(std::shared_ptr<plugins::host::Device> device, rt_dtype dtype)
     : dtype_(dtype), memory_(device->allocate(kSize * 8, RT_MEMORY_PINNED_HOST)) {
   for (int64_t i = 0; i < kSize; ++i) events_.push_back(device->create_event());
+}
+
+LossWindow::~LossWindow() {
+  for (plugins::host::Event& event : events_) {
+    try {
+      event.synchronize();
+    } catch (const std::exception&) {
+      // The device has failed, so that the copy has ended; who waits for the stream learns why.
+    }
+  }
 }
 
 void LossWindow::push(plugins::host::Stream& stream, const void* address) {

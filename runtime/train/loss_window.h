@@ -17,6 +17,10 @@ class LossWindow {
   static constexpr int64_t kSize = 4;
 
   LossWindow(std::shared_ptr<plugins::host::Device> device, rt_dtype dtype);
+  // Waits for the copies that still write the memory.
+  ~LossWindow();
+  LossWindow(const LossWindow&) = delete;
+  LossWindow& operator=(const LossWindow&) = delete;
 
   bool full() const { return pushed_ - popped_ == kSize; }
   // Queues the copy of the scalar at `address` in device memory. Not while full().

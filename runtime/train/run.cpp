@@ -420,6 +420,7 @@ class Run {
   }
 
   void log() {
+    trainer_.confirm_results();
     // If the device is behind, waits for a loss to report.
     if (interval_steps_ == 0) take_results(true);
     report_notes();

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "plugins/host/drain.h"
 #include "runtime/config/config.h"
 #include "runtime/data/loader.h"
 #include "runtime/exec/compile_options.h"
@@ -148,6 +149,7 @@ class StepPrograms {
   // Sources of queued copies, kept so that steps allocate nothing.
   std::vector<double> widened_, weight_wide_;
   std::vector<float> weight_, real_;
+  plugins::host::Drain drain_{stream_};  // last: the work of the stream uses everything above
 };
 
 // The loss function for `training.loss`, with "auto" resolved. Throws ConfigurationError if it does

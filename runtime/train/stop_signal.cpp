@@ -6,7 +6,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -16,6 +18,9 @@
 namespace runtime::train {
 
 namespace {
+
+constexpr int kLookMs = 500;
+constexpr std::chrono::nanoseconds kPatience = std::chrono::seconds(10);
 
 sigset_t signals_that_are_not_ignored() {
   sigset_t set;
@@ -37,7 +42,8 @@ void say(int signal, const std::string& text) {
 
 }  // namespace
 
-StopSignal::StopSignal(Texts texts) : texts_(std::move(texts)) {
+StopSignal::StopSignal(Texts texts, AskSilence silence)
+    : texts_(std::move(texts)), silence_(std::move(silence)) {
   const sigset_t stops = signals_that_are_not_ignored();
   const int signals = signalfd(-1, &stops, SFD_CLOEXEC);
   end_ = signals < 0 ? -1 : eventfd(0, EFD_CLOEXEC);
@@ -57,11 +63,25 @@ StopSignal::~StopSignal() {
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
+// What is not answered yet is most likely a step that takes long, unless it takes much longer than
+// every one before.
+void StopSignal::end_if_silent() const {
+  const auto silence = silence_ ? silence_() : std::nullopt;
+  if (saved_ || !silence || silence->time < std::max(kPatience, 2 * silence->longest)) return;
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(silence->time).count();
+  say(first_, "the device has not answered for " + std::to_string(seconds) + " s: " +
+                  silence->place + "; the program ends without saving what was not saved yet");
+  _exit(static_cast<int>(ExitCode::kPlugin));
+}
+
 void StopSignal::take(int signals, int end) {
   pollfd polled[2] = {{signals, POLLIN, 0}, {end, POLLIN, 0}};
   for (;;) {
-    if (poll(polled, 2, -1) < 0) continue;
+    const int ready = poll(polled, 2, first_ == 0 ? -1 : kLookMs);
+    if (ready == 0) end_if_silent();
+    if (ready <= 0) continue;
     if (polled[1].revents != 0) break;
+    if (polled[0].revents == 0) continue;
     signalfd_siginfo info;
     if (read(signals, &info, sizeof(info)) != sizeof(info)) continue;
     const int signal = static_cast<int>(info.ssi_signo);

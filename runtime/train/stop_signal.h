@@ -5,16 +5,22 @@
 
 #include <atomic>
 #include <csignal>
+#include <functional>
+#include <optional>
 #include <string>
 #include <thread>
+
+#include "plugins/host/in_call.h"
 
 namespace runtime::train {
 
 // While it lives, these signals are blocked in the constructing thread and in every thread made
 // after it; so make it first. A thread of its own receives them: pending() returns the first, and
 // the second ends the process at once with exit code 128 + the first, whatever its other threads
-// do. What the user should know then goes to the standard error as a line. Signals that were
-// ignored before (nohup, background jobs) stay ignored.
+// do. The first one, too, ends the process, with exit code 3, if a device does not answer for 10 s
+// then, and for twice as long as it ever took before: the step would never end. What the user
+// should know then goes to the standard error as a line. Signals that were ignored before (nohup,
+// background jobs) stay ignored.
 class StopSignal {
  public:
   // The line after the first signal and the one after the second begin with the signal's name,
@@ -24,7 +30,9 @@ class StopSignal {
   };
 
   // Throws DeviceError if the system has no file descriptor left.
-  explicit StopSignal(Texts texts = {});
+  // `silence`: the longest call that waits for a device now; it may be empty.
+  using AskSilence = std::function<std::optional<plugins::host::Silence>()>;
+  explicit StopSignal(Texts texts = {}, AskSilence silence = {});
   ~StopSignal();
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
@@ -39,8 +47,10 @@ class StopSignal {
 
  private:
   void take(int signals, int end);
+  void end_if_silent() const;
 
   const Texts texts_;
+  const AskSilence silence_;
   sigset_t before_;
   std::atomic<int> first_ = 0;
   std::atomic<bool> after_checkpoint_ = false, saved_ = false;

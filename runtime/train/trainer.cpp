@@ -7,6 +7,7 @@
 #include <deque>
 #include <set>
 
+#include "plugins/host/drain.h"
 #include "runtime/error.h"
 #include "runtime/step/freeze.h"
 #include "runtime/train/loss_window.h"
@@ -78,6 +79,7 @@ struct Trainer::State {
   std::deque<StepResult> early;  // results taken out of `losses` to make room
   exec::SpanRecorder* spans = nullptr;
   int64_t steps = 0, results = 0;
+  plugins::host::Drain drain{programs.stream()};  // last: its work uses everything above
 };
 
 void Trainer::State::initialise() {
@@ -281,6 +283,10 @@ std::optional<StepResult> Trainer::next_result(bool wait) {
   const std::optional<double> loss = s.losses->pop(wait);
   if (!loss) return std::nullopt;
   return StepResult{s.results++, *loss};
+}
+
+void Trainer::confirm_results() {
+  if (!state_->programs.device()->events_report_errors()) state_->programs.stream().synchronize();
 }
 
 double Evaluation::monitored(const std::string& monitor) const {

@@ -60,6 +60,11 @@ class Trainer {
   // nullopt if no step is queued, or (without `wait`) finished.
   std::optional<StepResult> next_result(bool wait);
 
+  // Throws the error of a failed step whose result next_result() would give all the same, because
+  // events of an older plugin report no errors; waits for queued steps then. Does nothing on other
+  // devices.
+  void confirm_results();
+
   // With mixed_precision = "f16" the loss scaling after the steps so far, for which it waits;
   // otherwise nullopt.
   std::optional<LossScaling> loss_scaling();

@@ -26,6 +26,7 @@ struct Instance {
   std::string name;
   void* self = nullptr;  // of the plugin
   Tables plain;
+  uint32_t minor = RT_ABI_MINOR;  // of the contract that the plugin was compiled with
 };
 
 enum class Kind { kDevice, kStream, kEvent, kPlan, kRecording, kCommunicator, kWork };

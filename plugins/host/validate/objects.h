@@ -64,6 +64,8 @@ struct StreamObject : Object {
   std::shared_ptr<Capture> capture;  // nullptr: the work runs
   void* scratch = nullptr;           // device memory in which launches are tried
   uint64_t scratch_bytes = 0;
+  // Whether an event behind all work so far has answered that the work has run.
+  std::shared_ptr<bool> vouched = std::make_shared<bool>(false);
 };
 
 struct EventObject : Object {
@@ -80,6 +82,7 @@ struct EventObject : Object {
   SteadyTime queued;
   std::optional<SteadyTime> seen_complete;
   std::weak_ptr<Capture> capture;
+  std::shared_ptr<bool> vouches;  // StreamObject::vouched
 };
 
 // What a plan says of one of its operands.

@@ -35,6 +35,7 @@ void expect_not_in_flight(Ledger& ledger, const Range& range, bool writes,
 
 Epoch begin_work(StreamObject& stream) {
   stream.clock.join(stream.ledger().host);
+  stream.vouched = std::make_shared<bool>(false);
   return stream.clock.advance(stream.number);
 }
 

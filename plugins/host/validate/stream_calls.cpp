@@ -57,11 +57,22 @@ void stream_destroy(rt_stream* handle) {
   });
 }
 
+// Since minor version 2 an event reports the errors of the work before it. A stream that is waited
+// for after such an answer, and has got no work since, has no error of its own.
+void expect_vouched(const StreamObject& stream, rt_status status) {
+  const bool may_fail = stream.instance.minor < 2 || !*stream.vouched;
+  if (status == RT_OK || may_fail) return require(status);
+  stream.findings().fault(Guilty::kPlugin, stream.name + ": stream_synchronize",
+                          "answers with an error, status " + std::to_string(status) +
+                              ", although an event behind all of the work answered RT_OK; since "
+                              "minor version 2 an event reports the first error before it");
+}
+
 rt_status stream_synchronize(rt_stream* handle, rt_error* error) {
   return with<StreamObject>(handle, error, [&](StreamObject& stream) {
     const Turn turn(stream, "stream_synchronize");
     expect_no_capture(*stream.device, "stream_synchronize");
-    require(stream.api().stream_synchronize(stream.plain, error));
+    expect_vouched(stream, stream.api().stream_synchronize(stream.plain, error));
     host_learns(stream, stream.clock);
     check_guards(*stream.device, "stream_synchronize");
   });
@@ -164,6 +175,7 @@ rt_status event_record(rt_event* handle, rt_stream* stream_handle, rt_error* err
       event.queued = steady_clock::now();
       event.seen_complete.reset();
       event.capture = stream.capture;
+      event.vouches = stream.vouched;
     }
     require(event.device->api().event_record(event.plain, stream.plain, error));
     end_work(stream);
@@ -179,6 +191,7 @@ rt_status event_wait(rt_event* handle, rt_stream* stream_handle, rt_error* error
     {
       const std::lock_guard lock(event.ledger().mutex);
       const std::shared_ptr<Capture> capture = event.capture.lock();
+      stream.vouched = std::make_shared<bool>(false);  // the error of the event is its own now
       if (capture == nullptr) {
         stream.clock.join(event.clock);
       } else if (stream.capture == nullptr) {
@@ -207,6 +220,7 @@ void event_completed(EventObject& event, const Clock& clock) {
   host_learns(event, clock);
   const std::lock_guard lock(event.ledger().mutex);
   if (!event.seen_complete) event.seen_complete = steady_clock::now();
+  if (event.vouches) *event.vouches = true;
 }
 
 rt_status event_synchronize(rt_event* handle, rt_error* error) {

@@ -16,6 +16,17 @@ constexpr uint64_t round_up(uint64_t value, uint64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
+// Waits, when it is destroyed, for copies into memory that is freed here.
+struct Drained {
+  const StreamObject& stream;
+  ~Drained() {
+    try {
+      static_cast<void>(stream.api().stream_synchronize(stream.plain, nullptr));
+    } catch (...) {  // plugins must not throw; the one that waits for the work reports it
+    }
+  }
+};
+
 std::byte* pointer_to(uintptr_t address) {
   // The address of an operand: it came as a pointer, and is kept as a number to compare ranges.
   return reinterpret_cast<std::byte*>(address);  // NOLINT(performance-no-int-to-ptr)
@@ -116,6 +127,7 @@ Trial::Image Trial::launch_with(std::byte poison) {
   for (const Place& place : places_)
     std::fill_n(image.after.begin() + static_cast<std::ptrdiff_t>(place.offset), place.bytes,
                 poison);
+  const Drained drained{stream_};
   copy(memory(), image.after.data(), bytes_);
   for (const Place& place : places_) {
     if (!place.read) continue;

@@ -23,9 +23,9 @@ void Validation::throw_findings() const {
 }
 
 ValidatedPlugin::ValidatedPlugin(std::shared_ptr<Validation> validation, const std::string& name,
-                                 void* self, const Tables& plain)
+                                 void* self, const Tables& plain, uint32_t minor)
     : validation_(std::move(validation)),
-      instance_(new Instance{*validation_->ledger_, name, self, plain}),
+      instance_(new Instance{*validation_->ledger_, name, self, plain, minor}),
       tables_(plain) {
   if (plain.device) tables_.device = device_calls(*plain.device);
   if (plain.kernel) tables_.kernel = kernel_calls(*plain.kernel);

@@ -41,7 +41,7 @@ class ValidatedPlugin {
  public:
   // `self` and `plain` are the plugin's own.
   ValidatedPlugin(std::shared_ptr<Validation> validation, const std::string& name, void* self,
-                  const Tables& plain);
+                  const Tables& plain, uint32_t minor = RT_ABI_MINOR);
   // Reports objects that still live: the instance is shut down next.
   ~ValidatedPlugin();
   ValidatedPlugin(const ValidatedPlugin&) = delete;

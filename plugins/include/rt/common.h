@@ -30,7 +30,7 @@ extern "C" {
 /* Minor version of the contract. It increases with each release that appends fields, operations or
  * other values. A plugin says which one it was compiled with in rt_negotiation.plugin_minor; the
  * host leaves what is newer than that at zero. Every minor version works with every other one. */
-#define RT_ABI_MINOR 1
+#define RT_ABI_MINOR 2
 
 /* Largest number of dimensions of a tensor, and of inputs and outputs of an operation. */
 #define RT_MAX_RANK 8

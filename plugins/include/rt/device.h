@@ -113,8 +113,8 @@ typedef struct rt_device_api {
    * work. Equivalent to: cudaStreamCreate, cudaStreamDestroy. */
   rt_status (*stream_create)(rt_device* device, rt_stream** stream, rt_error* error);
   void (*stream_destroy)(rt_stream* stream);
-  /* Blocks until all work queued so far has run, and returns the first error of that work.
-   * Equivalent to: cudaStreamSynchronize. */
+  /* Blocks until all work queued so far has run, and returns the first error of that work. The
+   * plugin may skip work behind a failed one until then. Equivalent to: cudaStreamSynchronize. */
   rt_status (*stream_synchronize)(rt_stream* stream, rt_error* error);
 
   /* Queues a copy between any two of: memory of this device, pinned host memory, pageable host
@@ -131,16 +131,22 @@ typedef struct rt_device_api {
    * the same. Equivalent to: cudaEventCreate, cudaEventDestroy. */
   rt_status (*event_create)(rt_device* device, rt_event** event, rt_error* error);
   void (*event_destroy)(rt_event* event);
-  /* The event completes when all work queued on the stream so far has run. Recording an event again
-   * replaces its earlier record. Equivalent to: cudaEventRecord. */
+  /* The event completes when all work queued on the stream so far has run, has failed or is
+   * skipped. Recording an event again replaces its earlier record. Equivalent to: cudaEventRecord.
+   */
   rt_status (*event_record)(rt_event* event, rt_stream* stream, rt_error* error);
   /* Work queued on `stream` after this call waits for the event's latest record. The call itself
-   * does not wait. Equivalent to: cudaStreamWaitEvent. */
+   * does not wait. Since minor version 2 an error that the event reports is one of `stream`, too.
+   * Equivalent to: cudaStreamWaitEvent. */
   rt_status (*event_wait)(rt_event* event, rt_stream* stream, rt_error* error);
   /* Blocks the calling thread until the event has completed. An event that was never recorded
-   * counts as complete. Equivalent to: cudaEventSynchronize. */
+   * counts as complete. Since minor version 2 the function returns the first error of the work
+   * before the latest record that no stream_synchronize had returned when it was recorded, each
+   * time that it is called; earlier plugins may return RT_OK. Equivalent to: cudaEventSynchronize.
+   */
   rt_status (*event_synchronize)(rt_event* event, rt_error* error);
-  /* Returns RT_OK if the event has completed, else RT_NOT_READY. Does not block. */
+  /* Returns RT_NOT_READY until the event has completed, then what event_synchronize returns. Does
+   * not block. Equivalent to: cudaEventQuery. */
   rt_status (*event_query)(rt_event* event, rt_error* error);
   /* Returns the time between two completed records. Equivalent to: cudaEventElapsedTime. */
   rt_status (*event_elapsed)(rt_event* begin, rt_event* end, int64_t* nanoseconds, rt_error* error);

@@ -72,6 +72,9 @@ typedef struct rt_op_desc {
   /* Used by `create`: rt_candidate.algorithm of the candidate to make. 0: the backend chooses for
    * these layouts. */
   uint64_t algorithm;
+  /* Since minor version 2, used by `create`: what the operation is for, as in "layer 'conv1'". A
+   * launch that fails later than its call says it in its message. NULL: the host does not tell. */
+  const char* label;
 } rt_op_desc;
 #define RT_OP_DESC_SIZE_V1 80
 

@@ -12,9 +12,9 @@ OwnedUpdate::OwnedUpdate(const config::Optimizer& optimizer, std::vector<std::by
     : dtype_(dtype),
       items_(items),
       bytes_(parameters.size()),
-      stream_(device->create_stream()),
       storage_(device),
-      arena_(device) {
+      arena_(device),
+      stream_(device->create_stream()) {
   exec::DeviceTarget target(device, options.target);
   step::Update update = step::compile_update(
       optimizer, static_cast<int64_t>(bytes_ / graph::dtype_bytes(dtype)), dtype, layout, target);

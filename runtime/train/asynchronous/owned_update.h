@@ -51,13 +51,13 @@ class OwnedUpdate {
   const rt_dtype dtype_;
   const int items_;
   const uint64_t bytes_;
-  plugins::host::Stream stream_;
   exec::Storage storage_;
   exec::Arena arena_;
   step::UpdateValues values_;
   std::vector<std::string> notes_;
   std::unique_ptr<exec::Program> program_;
   int64_t updates_ = 0;
+  plugins::host::Stream stream_;  // last: destroyed first, which waits for its work
 };
 
 }  // namespace runtime::train

@@ -57,6 +57,20 @@ TEST(ConformanceFaults, AnotherRefusalIsSkippedWithItsReason) {
   EXPECT_THAT(result.detail, HasSubstr("'refuse'"));
 }
 
+std::string failed_launch() {
+  const auto device = host::Device::open(host::Plugin::load(SIMULATED_PLUGIN, {}), 0,
+                                         {0, {{"fail_launch", "add"}}});
+  return check_failed_launch(*device, conformance::cases_of(RT_OP_ADD).front());
+}
+
+TEST(ConformanceFaults, EventsReportALaunchThatFails) { EXPECT_EQ(failed_launch(), ""); }
+
+TEST(ConformanceFaults, EventsThatAreSilentAboutIt) {
+  ::setenv("RUNTIME_SIMULATED_MINOR", "1", 1);
+  EXPECT_THAT(failed_launch(), HasSubstr("event_synchronize answers that all is well"));
+  ::unsetenv("RUNTIME_SIMULATED_MINOR");
+}
+
 TEST(ConformanceFaults, TheSummaryCountsAndNames) {
   const auto device = host::Device::open(host::Plugin::load(SIMULATED_PLUGIN, {}), 0,
                                          {0, {{"refuse", "softmax"}, {"corrupt", "fill"}}});

@@ -297,9 +297,27 @@ TEST_F(SimulatedTest, SkipsWorkAfterAnErrorButCompletesEvents) {
   launch(fill, stream, {}, x.data());
   stream.fill(x.data(), 1, kBytes);
   done.record(stream);
-  done.synchronize();
+  EXPECT_EQ(error_of([&] { done.synchronize(); }).code(), RT_ERROR_DEVICE);
   EXPECT_EQ(error_of([&] { stream.synchronize(); }).code(), RT_ERROR_DEVICE);
   EXPECT_THAT(download(stream, x), Each(0.0f));
+  done.record(stream);
+  done.synchronize();  // what was reported is over
+}
+
+TEST_F(SimulatedTest, AFailedLaunchNamesTheLayer) {
+  const auto device = open({{"fail_after", "0"}});
+  Operation op;
+  op.name = RT_OP_FILL;
+  op.outputs = {make_tensor_desc(RT_FLOAT32, {kCount})};
+  op.attributes = {{RT_ATTR_VALUE, 1.0}};
+  op.label = "layer 'first'";
+  Kernel fill = device->create_kernel(op);
+  const Memory x = device->allocate(kBytes);
+  Stream stream = device->create_stream();
+  launch(fill, stream, {}, x.data());
+  EXPECT_THAT(error_of([&] { stream.synchronize(); }).what(),
+              AllOf(HasSubstr("(launched last: layer 'first')"),
+                    HasSubstr("layer 'first': simulated:0: fill: injected fault")));
 }
 
 TEST_F(SimulatedTest, RefusesOperationsOnDemand) {

@@ -22,7 +22,7 @@ import shutil
 import subprocess
 import sys
 
-HOST = ['communicator', 'device', 'error', 'limits', 'loader', 'nearest', 'operation', 'operation_set', 'options', 'plugin', 'printable',
+HOST = ['communicator', 'device', 'error', 'in_call', 'limits', 'loader', 'nearest', 'operation', 'operation_set', 'options', 'plugin', 'printable',
         'reader', 'tables', 'text', 'trust']
 PLUGINS = {  # the folders of the plugins that are compiled, and what the table calls them
     'C example': 'plugins/examples/minimal_device_c',

@@ -138,7 +138,7 @@ TEST(Kernel, ATailThatThePluginDoesNotKnowIsRefused) {
   newer.appended = 1;
   rt_error error = make_error();
   EXPECT_EQ(api.create(device->get(), &newer.known, &plan, &error), RT_ERROR_TOO_NEW);
-  EXPECT_THAT(error.message, HasSubstr("of version 1.1 of the contract"));
+  EXPECT_THAT(error.message, HasSubstr("of version 1.2 of the contract"));
 }
 
 TEST(Layout, CanonicalHasANameAndABytes) {

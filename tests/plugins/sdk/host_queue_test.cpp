@@ -61,9 +61,11 @@ TEST(HostQueue, AnErrorSkipsTheTasksBehindItUntilItIsReported) {
   const HostMarker behind = queue.mark();
   queue.submit([] { throw Error(RT_ERROR_DEVICE, "skipped, too"); });
   gate.open();
-  behind.synchronize();
+  EXPECT_EQ(error_of([&] { behind.synchronize(); }), "it burns");
   EXPECT_EQ(error_of([&] { queue.synchronize(); }), "it burns");
   EXPECT_EQ(error_of([&] { queue.synchronize(); }), "no error") << "it was reported";
+  EXPECT_EQ(error_of([&] { behind.synchronize(); }), "it burns") << "a point keeps its error";
+  EXPECT_EQ(error_of([&] { queue.mark().synchronize(); }), "no error");
   queue.submit([&] { ran.push_back(3); });
   queue.synchronize();
   EXPECT_EQ(ran, (std::vector<int>{1, 3}));
@@ -104,6 +106,18 @@ TEST(HostQueue, WaitsForPointsOfOtherQueues) {
   gate.open();
   end.synchronize();
   EXPECT_EQ(order, (std::vector<std::string>{"first", "second"}));
+}
+
+TEST(HostQueue, TakesOverTheErrorOfAPointThatItWaitsFor) {
+  bool ran = false;
+  HostQueue<> first, second;
+  first.submit([] { throw Error(RT_ERROR_DEVICE, "it burns"); });
+  second.wait(first.mark());
+  second.submit([&] { ran = true; });
+  EXPECT_EQ(error_of([&] { second.mark().synchronize(); }), "it burns");
+  EXPECT_EQ(error_of([&] { second.synchronize(); }), "it burns");
+  EXPECT_FALSE(ran);
+  EXPECT_EQ(error_of([&] { first.synchronize(); }), "it burns");
 }
 
 TEST(HostQueue, ATaskOwnsNothingAnyMoreWhenItIsKnownToHaveRun) {

@@ -85,7 +85,7 @@ TEST(CheckInput, TakesATailThatIsZero) {
   EXPECT_NO_THROW(check_input(&tensor.known));
   tensor.appended = 1;
   expect_error(RT_ERROR_TOO_NEW,
-               "rt_tensor_desc has 96 bytes and uses what lies behind the 88 bytes of version 1.1 "
+               "rt_tensor_desc has 96 bytes and uses what lies behind the 88 bytes of version 1.2 "
                "of the contract, which this plugin was built for; use a plugin that was built for "
                "the version of this host",
                [&] { check_input(&tensor.known); });
@@ -186,7 +186,7 @@ TEST(Negotiate, RefusesAHostOfAnotherMajorVersionAndStillNamesItsOwn) {
   n.size = sizeof(n);
   n.host_major_min = n.host_major_max = RT_ABI_MAJOR + 1;
   expect_error(RT_ERROR_VERSION,
-               "plugin mine was built for version 1.1 of the contract, the host speaks 2 to 2; "
+               "plugin mine was built for version 1.2 of the contract, the host speaks 2 to 2; "
                "rebuild one of them",
                [&] { negotiate(&n, "mine"); });
   EXPECT_EQ(n.plugin_major, static_cast<uint32_t>(RT_ABI_MAJOR));

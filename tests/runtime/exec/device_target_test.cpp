@@ -170,7 +170,7 @@ std::vector<graph::Candidate> measured(const std::string& slow_ms, const std::st
                                       {"slow_ms", slow_ms},
                                       {"fail_after", std::to_string(std::stoi(fails) - 1)}});
   DeviceTarget target(device, {.tune = Tune::kFull});
-  const Graph graph = sigmoid_of_sum(5000);
+  const Graph graph = sigmoid_of_sum(15000);
   std::vector<graph::Candidate> list = target.candidates(graph, graph.nodes[0], {0, 0}, {0});
   list.push_back(list.at(0));
   list[1].algorithm = 0;  // the device's choice, which is the same one, counts as another candidate

@@ -358,6 +358,26 @@ TEST(StopSignalTest, NothingIsSaidOnceEverythingIsSaved) {
               testing::AllOf(HasSubstr("saving"), testing::Not(HasSubstr("gone"))));
 }
 
+// A device that has not answered for 11 s, and took `longest` for an answer before.
+void stop_beside_silence(std::chrono::seconds longest) {
+  const StopSignal stop({"saving", "gone"}, [=] {
+    return std::optional(plugins::host::Silence{std::chrono::seconds(11), longest, "x stream 1"});
+  });
+  kill(getpid(), SIGTERM);
+  std::this_thread::sleep_for(std::chrono::seconds(longest.count() > 0 ? 2 : 60));
+  _exit(0);
+}
+
+TEST(StopSignalTest, ADeviceThatDoesNotAnswerEndsTheProcess) {
+  EXPECT_EXIT(stop_beside_silence(std::chrono::seconds(0)), testing::ExitedWithCode(3),
+              "SIGTERM: saving\nSIGTERM: the device has not answered for 11 s: x stream 1; the "
+              "program ends without saving");
+}
+
+TEST(StopSignalTest, OneThatTakesThatLongAsAlwaysDoesNot) {
+  EXPECT_EXIT(stop_beside_silence(std::chrono::seconds(6)), testing::ExitedWithCode(0), "saving");
+}
+
 TEST(StopSignalTest, WhatWasIgnoredStaysIgnored) {
   const auto ignored = [] {
     signal(SIGHUP, SIG_IGN);

@@ -75,7 +75,11 @@ void add_stream_slots(rt_device_api& t) {
     return guard(error, [&] { event->synchronize(); });
   };
   t.event_query = [](Event* event, rt_error* error) {
-    return guard(error, [&]() -> rt_status { return event->is_complete() ? RT_OK : RT_NOT_READY; });
+    return guard(error, [&]() -> rt_status {
+      if (!event->is_complete()) return RT_NOT_READY;
+      event->synchronize();  // for the error of its work
+      return RT_OK;
+    });
   };
   t.event_elapsed = [](Event* begin, Event* end, int64_t* nanoseconds, rt_error* error) {
     return guard(error, [&] { *nanoseconds = begin->elapsed_until(*end); });
@@ -91,8 +95,9 @@ void add_stream_slots(rt_device_api& t) {
 //   rt_stream(rt_device&): synchronize(); copy(void* to, const void* from, uint64_t bytes);
 //     fill(void* to, int32_t value, uint64_t bytes), both of at least one byte. Its destructor
 //     waits for its work.
-//   rt_event(rt_device&): record(rt_stream&); wait(rt_stream&); synchronize(); bool is_complete();
-//     int64_t elapsed_until(rt_event& end), in nanoseconds.
+//   rt_event(rt_device&): record(rt_stream&); wait(rt_stream&); synchronize(), which throws the
+//   error
+//     of the work; bool is_complete(); int64_t elapsed_until(rt_event& end), in nanoseconds.
 // The slot utilisation stays NULL.
 template <typename State, typename Device = rt_device, typename Stream = rt_stream,
           typename Event = rt_event>

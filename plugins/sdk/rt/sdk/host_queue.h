@@ -3,48 +3,24 @@
 #ifndef RT_SDK_HOST_QUEUE_H_
 #define RT_SDK_HOST_QUEUE_H_
 
-#include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 #include <variant>
 
+#include "rt/sdk/host_marker.h"
 #include "rt/sdk/ring.h"
 
 namespace rt::sdk {
 
-// A point in the work of a HostQueue, for RecordedEvent (rt/sdk/recorded_event.h). Copies are the
-// same point. All methods may be called from any thread.
-class HostMarker {
- public:
-  void synchronize() const { time_->wait(kNotYet); }
-  bool is_complete() const { return *time_ != kNotYet; }
-  // When the work in front of the point had run, on the steady clock.
-  int64_t nanoseconds() const { return *time_; }
-
- private:
-  template <typename Task>
-  friend class HostQueue;
-  static constexpr int64_t kNotYet = 0;
-
-  void complete() const {
-    using std::chrono::nanoseconds;
-    *time_ = nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
-    time_->notify_all();
-  }
-
-  std::shared_ptr<std::atomic<int64_t>> time_ = std::make_shared<std::atomic<int64_t>>(kNotYet);
-};
-
 // Runs tasks in the order of their submission, on a thread of its own. One thread may use a queue
 // at a time, as a stream. After a task has failed, later ones are skipped until synchronize()
-// reports the error; markers and waits are not skipped, so that no other queue waits for ever.
+// reports the error; markers and waits are not skipped, so that no other queue waits for ever. A
+// queue that waits for a point behind a failed task has failed as well.
 // submit() allocates only when more work waits than ever before. A Task has a default and can be
 // moved. A task may not synchronise or destroy its own queue.
 // Equivalent to: a CUDA stream.
@@ -97,12 +73,12 @@ class HostQueue {
     }
     queued_.notify_one();
   }
-  // Returns the next entry, and whether tasks are skipped; nothing when the queue ends.
-  std::optional<std::pair<Entry, bool>> pop() {
+  // Returns the next entry, and the error for which tasks are skipped; nothing when the queue ends.
+  std::optional<std::pair<Entry, std::exception_ptr>> pop() {
     std::unique_lock lock(mutex_);
     queued_.wait(lock, [&] { return !entries_.empty() || stop_; });
     if (entries_.empty()) return std::nullopt;
-    std::optional<std::pair<Entry, bool>> next(std::in_place, entries_.pop(), error_ != nullptr);
+    std::optional<std::pair<Entry, std::exception_ptr>> next(std::in_place, entries_.pop(), error_);
     busy_ = true;
     return next;
   }
@@ -114,18 +90,23 @@ class HostQueue {
     }
     return nullptr;
   }
+  // Returns the error of the queue after the entry; `failed` is that before it.
+  std::exception_ptr run_entry(Entry& entry, const std::exception_ptr& failed) noexcept {
+    if (const auto* marker = std::get_if<HostMarker>(&entry)) marker->complete(failed);
+    if (const auto* wait = std::get_if<Wait>(&entry)) {
+      const std::exception_ptr waited = wait->marker.await();
+      return failed ? failed : waited;
+    }
+    auto* const task = std::get_if<Task>(&entry);
+    return task == nullptr || failed ? failed : run_task(*task);
+  }
   void work() {
     while (auto next = pop()) {
-      auto& [entry, skips] = *next;
-      std::exception_ptr error;
-      if (const auto* marker = std::get_if<HostMarker>(&entry)) marker->complete();
-      if (const auto* wait = std::get_if<Wait>(&entry)) wait->marker.synchronize();
-      if (auto* task = std::get_if<Task>(&entry); task != nullptr && !skips)
-        error = run_task(*task);
+      std::exception_ptr error = run_entry(next->first, next->second);
       next.reset();  // what the task owns is released before anybody learns that it has run
       const std::lock_guard lock(mutex_);
       busy_ = false;
-      if (error) error_ = std::move(error);
+      error_ = std::move(error);
       if (entries_.empty()) idle_.notify_all();
     }
   }

@@ -16,7 +16,8 @@ namespace rt::sdk {
 // event that was never recorded counts as complete. All methods may be called from any thread.
 //
 // Marker is a handle that can be copied and keeps what it refers to alive. It has
-//   void synchronize() const: blocks the calling thread until the work in front of it has run;
+//   void synchronize() const: blocks the calling thread until the work in front of it has run, and
+//     throws the first error of that work;
 //   bool is_complete() const;
 //   int64_t nanoseconds() const: when the work had run, on a clock that all streams share.
 // A stream, rt_stream, has

@@ -225,6 +225,29 @@ TEST_F(ValidatedOrder, ADeviceThatMeasuresTooMuchTime) {
   faulty.api.stream_destroy(stream);
 }
 
+TEST_F(ValidatedOrder, AnEventThatIsSilentAboutTheErrorBeforeIt) {
+  const auto good = Plugin::load(REFERENCE_PLUGIN, {});
+  Tables tables;
+  tables.device = *good->device_api();
+  tables.device->stream_synchronize = [](rt_stream*, rt_error*) -> rt_status {
+    return RT_ERROR_DEVICE;
+  };
+  FaultyDevice faulty(validation_, *good, tables);
+  rt_stream* stream = nullptr;
+  rt_event* event = nullptr;
+  ASSERT_EQ(faulty.api.stream_create(faulty.device, &stream, &faulty.error), RT_OK);
+  ASSERT_EQ(faulty.api.event_create(faulty.device, &event, &faulty.error), RT_OK);
+  ASSERT_EQ(faulty.api.event_record(event, stream, &faulty.error), RT_OK);
+  EXPECT_EQ(faulty.api.stream_synchronize(stream, &faulty.error), RT_ERROR_DEVICE);
+  expect_no_finding();  // nobody has asked the event
+  ASSERT_EQ(faulty.api.event_synchronize(event, &faulty.error), RT_OK);
+  expect_finding(kPluginAtFault, "although an event behind all of the work answered RT_OK", [&] {
+    EXPECT_EQ(faulty.api.stream_synchronize(stream, &faulty.error), RT_ERROR_INTERNAL);
+  });
+  faulty.api.event_destroy(event);
+  faulty.api.stream_destroy(stream);
+}
+
 TEST_F(ValidatedCapture, ASecondBegin) {
   const auto device = open();
   Stream stream = device->create_stream();
