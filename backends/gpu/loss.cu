@@ -259,8 +259,12 @@ struct Shape {
 Shape rows_of(const rt_tensor_desc& x) {
   const int64_t width = last_dim(x);
   const Shape s{width == 0 ? 0 : row_count(x), width, row_stride(x)};
-  if (s.stride < INT_MAX) return s;
-  throw rt::sdk::Error(RT_ERROR_UNSUPPORTED, "rows of more than 2^31 elements");
+  constexpr int64_t kMost = INT_MAX - kBlock;  // kernels count the elements of a row in 32 bits
+  if (s.stride <= kMost) return s;
+  throw rt::sdk::Error(
+      RT_ERROR_UNSUPPORTED,
+      rt::sdk::format("rows of %lld elements, and the kernels take at most %lld",
+                      static_cast<long long>(s.stride), static_cast<long long>(kMost)));
 }
 // The shape of y [n,...] as n rows, each with all elements of one sample.
 Shape samples_of(const rt_tensor_desc& y) {
@@ -473,19 +477,19 @@ Kernel make_backward_apply(const Properties&, const Operation& op) {
 }
 
 constexpr Entry kEntries[] = {
-    {RT_OP_SOFTMAX, make_softmax},
-    {RT_OP_SOFTMAX_BACKWARD, make_softmax_backward},
-    {RT_OP_LOG_SOFTMAX, make_softmax},
-    {RT_OP_LOG_SOFTMAX_BACKWARD, make_softmax_backward},
-    {RT_OP_CROSS_ENTROPY, make_cross_entropy},
-    {RT_OP_CROSS_ENTROPY_BACKWARD, make_cross_entropy_backward},
-    {RT_OP_CROSS_ENTROPY_WITH_GRADIENT, make_cross_entropy_with_gradient},
-    {RT_OP_CROSS_ENTROPY_STATISTICS, make_statistics},
-    {RT_OP_CROSS_ENTROPY_MERGE, make_merge},
-    {RT_OP_CROSS_ENTROPY_BACKWARD_APPLY, make_backward_apply},
-    {RT_OP_MEAN_SQUARED_ERROR, make_mean_squared_error},
-    {RT_OP_MEAN_SQUARED_ERROR_BACKWARD, make_mean_squared_error_backward},
-    {RT_OP_CORRECT_COUNT, make_correct_count},
+    {RT_OP_SOFTMAX, make_softmax, kCountsWide},
+    {RT_OP_SOFTMAX_BACKWARD, make_softmax_backward, kCountsWide},
+    {RT_OP_LOG_SOFTMAX, make_softmax, kCountsWide},
+    {RT_OP_LOG_SOFTMAX_BACKWARD, make_softmax_backward, kCountsWide},
+    {RT_OP_CROSS_ENTROPY, make_cross_entropy, kCountsWide},
+    {RT_OP_CROSS_ENTROPY_BACKWARD, make_cross_entropy_backward, kCountsWide},
+    {RT_OP_CROSS_ENTROPY_WITH_GRADIENT, make_cross_entropy_with_gradient, kCountsWide},
+    {RT_OP_CROSS_ENTROPY_STATISTICS, make_statistics, kCountsWide},
+    {RT_OP_CROSS_ENTROPY_MERGE, make_merge, kCountsWide},
+    {RT_OP_CROSS_ENTROPY_BACKWARD_APPLY, make_backward_apply, kCountsWide},
+    {RT_OP_MEAN_SQUARED_ERROR, make_mean_squared_error, kCountsWide},
+    {RT_OP_MEAN_SQUARED_ERROR_BACKWARD, make_mean_squared_error_backward, kCountsWide},
+    {RT_OP_CORRECT_COUNT, make_correct_count, kCountsWide},
 };
 
 }  // namespace

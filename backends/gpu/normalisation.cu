@@ -125,16 +125,16 @@ Kernel make_batch_norm_backward(const Properties&, const Operation& op) {
 }
 
 constexpr Entry kEntries[] = {
-    {RT_OP_BATCH_NORM, make_batch_norm, true},
-    {RT_OP_BATCH_NORM_INFERENCE, make_normalise, true},
-    {RT_OP_BATCH_NORM_BACKWARD, make_batch_norm_backward},
-    {RT_OP_BATCH_NORM_STATISTICS, make_statistics},
-    {RT_OP_BATCH_NORM_MERGE, make_merge},
-    {RT_OP_BATCH_NORM_APPLY, make_normalise, true},
-    {RT_OP_BATCH_NORM_BACKWARD_STATISTICS, make_backward_statistics},
-    {RT_OP_BATCH_NORM_BACKWARD_APPLY, make_backward_apply},
-    {RT_OP_LAYER_NORM, make_layer_norm},
-    {RT_OP_LAYER_NORM_BACKWARD, make_layer_norm_backward, true},
+    {RT_OP_BATCH_NORM, make_batch_norm, kFuses | kCountsWide},
+    {RT_OP_BATCH_NORM_INFERENCE, make_normalise, kFuses | kCountsWide},
+    {RT_OP_BATCH_NORM_BACKWARD, make_batch_norm_backward, kCountsWide},
+    {RT_OP_BATCH_NORM_STATISTICS, make_statistics, kCountsWide},
+    {RT_OP_BATCH_NORM_MERGE, make_merge, kCountsWide},
+    {RT_OP_BATCH_NORM_APPLY, make_normalise, kFuses | kCountsWide},
+    {RT_OP_BATCH_NORM_BACKWARD_STATISTICS, make_backward_statistics, kCountsWide},
+    {RT_OP_BATCH_NORM_BACKWARD_APPLY, make_backward_apply, kCountsWide},
+    {RT_OP_LAYER_NORM, make_layer_norm, kCountsWide},
+    {RT_OP_LAYER_NORM_BACKWARD, make_layer_norm_backward, kFuses | kCountsWide},
 };
 
 }  // namespace

@@ -69,11 +69,19 @@ struct Properties {
 // before. Throws RT_ERROR_UNSUPPORTED for what the kernel cannot do.
 using Factory = Kernel (*)(const Properties&, const Operation&);
 
+// Properties of an operation, for Entry::properties.
+inline constexpr uint32_t kFuses = 1;  // its kernel applies post-operations
+// Every kernel that may serve it, those of the vendor's libraries included, counts elements with 64
+// bits. Operands of other operations have at most kMostCounted elements (kernel_table.cpp).
+inline constexpr uint32_t kCountsWide = 2;
+inline constexpr int64_t kMostCounted = INT32_MAX;
+
 // One operation of a family.
 struct Entry {
   const char* name;
   Factory make;
-  bool fuses = false;  // does the kernel apply post-operations?
+  uint32_t properties = 0;
+  bool has(uint32_t property) const { return (properties & property) != 0; }
 };
 // The operations of one source file; the entries live as long as the process.
 struct Family {

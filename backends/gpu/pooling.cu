@@ -375,12 +375,12 @@ Kernel make_global_pool(const Properties&, const Operation& op) {
 }
 
 constexpr Entry kEntries[] = {
-    {RT_OP_MAX_POOL2D, make_pool, true},
-    {RT_OP_MAX_POOL2D_BACKWARD, make_pool_backward, true},
-    {RT_OP_AVG_POOL2D, make_pool, true},
-    {RT_OP_AVG_POOL2D_BACKWARD, make_pool_backward, true},
-    {RT_OP_GLOBAL_AVG_POOL, make_global_pool, true},
-    {RT_OP_GLOBAL_AVG_POOL_BACKWARD, make_global_pool, true},
+    {RT_OP_MAX_POOL2D, make_pool, kFuses},
+    {RT_OP_MAX_POOL2D_BACKWARD, make_pool_backward, kFuses},
+    {RT_OP_AVG_POOL2D, make_pool, kFuses},
+    {RT_OP_AVG_POOL2D_BACKWARD, make_pool_backward, kFuses},
+    {RT_OP_GLOBAL_AVG_POOL, make_global_pool, kFuses},
+    {RT_OP_GLOBAL_AVG_POOL_BACKWARD, make_global_pool, kFuses},
 };
 
 }  // namespace

@@ -112,6 +112,7 @@ Kernel make_matmul(const Properties& properties, const Operation& op) {
   if (rt::sdk::stored_outputs(op) > 0)
     throw rt::sdk::Error(RT_ERROR_UNSUPPORTED, "matmul: the own kernel does not store");
   const MatmulShape s = matmul_shape(properties, op);
+  expect_columns<TallTile>(op, s.e);
   const bool widens = op.output(0).dtype == RT_FLOAT32;
   return for_floating(op.input(0).dtype, [&]<typename T>() {
     if constexpr (sizeof(T) == 2) {
@@ -204,6 +205,7 @@ Kernel make_conv2d(const Properties& properties, const Operation& op) {
   check_patches(op, s);
   const int64_t taps = s.taps() * s.cg;
   const Extent e = extent_of<TallTile>(properties, s.n * s.p * s.q, s.og, taps, s.groups);
+  expect_columns<TallTile>(op, e);
   const PostPlan post(op);
   return for_floating(op.input(0).dtype, [&]<typename T>() {
     using C = Compute<T>;
@@ -280,6 +282,7 @@ Kernel make_conv2d_backward_data(const Properties& properties, const Operation& 
     using C = Compute<T>;
     if (folding_pays(s, unfolded, static_cast<uint64_t>(unfolded.results()) * sizeof(C)))
       return folded_gradient<T>(s, unfolded, op);
+    expect_columns<TallTile>(op, e);
     if (s.stride_h > 1 || s.stride_w > 1) {
       check_image(op, s.p, s.q, s.o, "elements of a gradient's image");
     } else {
@@ -310,6 +313,7 @@ Kernel make_conv2d_backward_weights(const Properties& properties, const Operatio
   check_patches(op, s);
   const int64_t pixels = s.n * s.p * s.q, taps = s.taps() * s.cg;
   const Extent e = extent_of<SmallTile>(properties, s.og, taps, pixels, s.groups);
+  expect_columns<SmallTile>(op, e);
   const bool bias = op.output_count() > 1;
   return for_floating(op.input(0).dtype, [&]<typename T>() {
     using C = Compute<T>;
@@ -337,9 +341,9 @@ Kernel make_conv2d_backward_weights(const Properties& properties, const Operatio
 }
 
 constexpr Entry kEntries[] = {
-    {RT_OP_MATMUL, make_matmul, true},
-    {RT_OP_CONV2D, make_conv2d, true},
-    {RT_OP_CONV2D_BACKWARD_DATA, make_conv2d_backward_data, true},
+    {RT_OP_MATMUL, make_matmul, kFuses},
+    {RT_OP_CONV2D, make_conv2d, kFuses},
+    {RT_OP_CONV2D_BACKWARD_DATA, make_conv2d_backward_data, kFuses},
     {RT_OP_CONV2D_BACKWARD_WEIGHTS, make_conv2d_backward_weights},
 };
 

@@ -81,6 +81,18 @@ struct AddSplits {
   }
 };
 
+// Throws RT_ERROR_UNSUPPORTED if a grid has no room for the columns of the result.
+template <typename Special>
+void expect_columns(const Operation& op, const Extent& e) {
+  constexpr int64_t kMostTiles = 65535;  // in the second dimension of a grid
+  const int64_t most = kMostTiles * (e.special ? Special::kColumns : SquareTile::kColumns);
+  if (e.n <= most) return;
+  throw rt::sdk::Error(
+      RT_ERROR_UNSUPPORTED,
+      rt::sdk::format("%s: a result of %lld columns, and the own kernel takes at most %lld",
+                      op.desc().name, static_cast<long long>(e.n), static_cast<long long>(most)));
+}
+
 template <typename C, typename Shape, typename A, typename B, typename Store>
 void launch_product(const Launch& l, const Extent& e, A a, B b, Store store, const char* name) {
   const dim3 grid(static_cast<uint32_t>(divide_up(e.m, Shape::kRows)),

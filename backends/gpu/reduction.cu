@@ -383,10 +383,10 @@ Kernel make_loss_scale(const Properties&, const Operation& op) {
   });
 }
 
-constexpr Entry kEntries[] = {{RT_OP_REDUCE, make_reduce},
-                              {RT_OP_SQUARE_SUM, make_square_sum},
-                              {RT_OP_CLIP_SCALE, make_clip_scale},
-                              {RT_OP_LOSS_SCALE, make_loss_scale}};
+constexpr Entry kEntries[] = {{RT_OP_REDUCE, make_reduce, kCountsWide},
+                              {RT_OP_SQUARE_SUM, make_square_sum, kCountsWide},
+                              {RT_OP_CLIP_SCALE, make_clip_scale, kCountsWide},
+                              {RT_OP_LOSS_SCALE, make_loss_scale, kCountsWide}};
 
 }  // namespace
 

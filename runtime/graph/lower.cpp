@@ -1,6 +1,7 @@
 #include "runtime/graph/lower.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -21,6 +22,10 @@ constexpr const char* kBaseSet =
     "a device that supports the base set of plugins/operations.md (the mandatory operations, "
     "embedding and embedding_backward, and exp, log, sqrt and reciprocal of activation) runs every "
     "model in float32 and float64";
+
+constexpr const char* kLarge =
+    "set a smaller training.micro_batch_size, which keeps the batch but takes more passes, or a "
+    "smaller training.global_batch_size";
 
 constexpr const char* kOpen =
     "an operation of a plugin that gives no formula for it runs only on devices whose plugin knows "
@@ -45,8 +50,9 @@ class Lowering {
   using NodeList = std::vector<Node>;
   struct Missing {
     std::string layer, reason;
-    std::string of;  // the operation that is composed of it; empty: the model has it
-    std::set<std::string> layers;
+    std::string of;      // the operation that is composed of it; empty: the model has it
+    bool large = false;  // has an operand of more elements than 32 bits count
+    std::set<std::string> layers = {};
   };
 
   // A forward and a backward node that share saved data run on one device, or both are composed.
@@ -138,8 +144,17 @@ class Lowering {
         (reason.empty() ? "it saves data for an operation that is refused" : reason) +
         refused_by_fallback(node);
     Missing& missing =
-        missing_.try_emplace(node.op, Missing{node.layer, why, of, {}}).first->second;
+        missing_.try_emplace(node.op, Missing{node.layer, why, of, is_large(node)}).first->second;
     missing.layers.insert(node.layer);
+  }
+
+  bool is_large(const Node& node) const {
+    const auto is = [&](ValueId v) {
+      return v != kNone &&
+             element_count(graph_.value(v).dims) > std::numeric_limits<int32_t>::max();
+    };
+    return std::any_of(node.inputs.begin(), node.inputs.end(), is) ||
+           std::any_of(node.outputs.begin(), node.outputs.end(), is);
   }
 
   // What the fallback device says against a node that the target refuses.
@@ -156,17 +171,30 @@ class Lowering {
     return name.empty() ? "another one" : "another one than " + name;
   }
 
-  [[noreturn]] void refuse() const {
-    std::string text = target_.name() + " lacks operations that this model needs:";
+  // The operations that nothing can run and why, after `text`.
+  std::string list_missing(std::string text) const {
     for (const auto& [op, m] : missing_) {
       text += "\n  " + op + " for layer '" + m.layer + "'";
       if (m.layers.size() > 1) text += " and " + std::to_string(m.layers.size() - 1) + " more";
       if (!m.of.empty()) text += ", of which " + m.of + " is composed";
       text += ": " + m.reason;
     }
+    return text + "\n";
+  }
+
+  [[noreturn]] void refuse() const {
+    const bool large =
+        std::all_of(missing_.begin(), missing_.end(), [](const auto& m) { return m.second.large; });
+    if (large) {
+      throw DeviceError(list_missing("this batch does not fit " + target_.name() +
+                                     ": its tensors are larger than the kernels can count:") +
+                        kLarge);
+    }
+    const std::string text =
+        list_missing(target_.name() + " lacks operations that this model needs:");
     const bool open = std::any_of(missing_.begin(), missing_.end(),
                                   [](const auto& m) { return is_open(m.first); });
-    throw DeviceError(text + "\n" + (open ? kOpen : kBaseSet) +
+    throw DeviceError(text + (open ? kOpen : kBaseSet) +
                       "; choose another device.backend (runtime devices lists them), or let " +
                       other_fallback() + " run what this one refuses (device.host_fallback)");
   }

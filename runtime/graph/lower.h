@@ -16,7 +16,8 @@ namespace runtime::graph {
 // with its backward operation, if the target refuses one of the two. What passes that distribute a
 // step look for (is_composed_late) is composed by lower_rest(). Returns one line for the log for
 // each kind of replacement. Throws DeviceError, which names all operations that are missing, and
-// where they are needed.
+// where they are needed. If all of them have operands of more elements than 32 bits count, the
+// error begins with "this batch does not fit".
 std::vector<std::string> lower(Graph& graph, Target& target);
 
 // The same for what lower() left and for nodes that later passes have made: those without an

@@ -12,9 +12,9 @@ Kernel refuse(const Properties&, const Operation& op) {
 
 // Operations that only the vendor's libraries can compute here, because the plugin's own kernels
 // refuse.
-constexpr Entry kProducts[] = {{RT_OP_MATMUL, refuse, true},
-                               {RT_OP_CONV2D, refuse, true},
-                               {RT_OP_CONV2D_BACKWARD_DATA, refuse, true},
+constexpr Entry kProducts[] = {{RT_OP_MATMUL, refuse, kFuses},
+                               {RT_OP_CONV2D, refuse, kFuses},
+                               {RT_OP_CONV2D_BACKWARD_DATA, refuse, kFuses},
                                {RT_OP_CONV2D_BACKWARD_WEIGHTS, refuse}};
 constexpr Entry kAttention[] = {{RT_OP_ATTENTION, refuse}, {RT_OP_ATTENTION_BACKWARD, refuse}};
 

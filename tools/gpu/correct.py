@@ -174,12 +174,14 @@ def nccl(c):
 
 
 def memory(c):
-    """A batch that does not fit into memory must be refused with a message that has sizes."""
-    what = "resnet18, batch 131072"
+    """A batch that does not fit into memory must be refused with a message that has sizes. Its largest tensor has just
+    below 2^31 elements, because more are refused before memory is asked for.
+    """
+    what = "resnet18, batch 32767"
     if not c.on_gpu:
         return c.skip(what, "the memory of the machine is not filled")
     done = c.runtime(["train", "configs/bench_resnet18.toml", "--max-steps", "1",
-                      *sets(device__backend=c.device, training__global_batch_size=131072, dataset__samples=131072,
+                      *sets(device__backend=c.device, training__global_batch_size=32767, dataset__samples=32767,
                             job__dump_folder=c.scratch)], 200)
     text = " ".join(done.err.split())
     sized = any(unit in text for unit in ("GiB", "MiB", "bytes"))

@@ -35,6 +35,8 @@ std::string first_line(const std::string& text) {
 std::string reason_of(const trials::Ended& ended) {
   if (ended.timed_out) return fmt::format("not done after {:.0f} s", ended.seconds);
   if (ended.signal == SIGKILL) return "killed (SIGKILL), as the system does when memory is used up";
+  if (ended.error.find("this batch does not fit") != std::string::npos)
+    return first_line(ended.error);
   if (ended.error.find("memory") != std::string::npos) return "memory: " + first_line(ended.error);
   const auto code = static_cast<runtime::ExitCode>(ended.exit_code);
   if (code == runtime::ExitCode::kConfiguration || code == runtime::ExitCode::kData)

@@ -103,6 +103,26 @@ TEST(Lower, ARefusalNamesAllMissingOperationsAndWhatWouldDo) {
             "(device.host_fallback)");
 }
 
+TEST(Lower, ABatchThatIsTooLargeIsSaidWithTheRemedy) {
+  Graph graph;
+  Build build(graph);
+  build.layer = "head";
+  const ValueId x = test::add_value(graph, "x", ValueKind::kInput, {65536, 4});
+  const ValueId w = test::add_value(graph, "w", ValueKind::kParameter, {4, 32768});
+  build.softmax(build.matmul(x, w));
+  FakeTarget target;
+  target.refuses = {RT_OP_MATMUL, RT_OP_SOFTMAX, RT_OP_REDUCE};
+  const std::string text = test::message_of<DeviceError>([&] { lower(graph, target); });
+  EXPECT_EQ(text.find("this batch does not fit fake:0: its tensors are larger than the kernels can "
+                      "count:\n"),
+            0u)
+      << text;
+  EXPECT_THAT(text, AllOf(HasSubstr("matmul for layer 'head': it is refused here"),
+                          HasSubstr("reduce for layer 'head', of which softmax is composed"),
+                          HasSubstr("set a smaller training.micro_batch_size"),
+                          Not(HasSubstr("device.backend"))));
+}
+
 TEST(Lower, SixteenBitsAreNotComposed) {
   Graph graph;
   Build build(graph);

@@ -12,7 +12,7 @@ with open(os.environ["FAKE_LOG"], "a", encoding="utf-8") as log:
 time.sleep(float(os.environ.get("FAKE_SECONDS", "0")))
 if words[0] == "devices":
     print("cuda:0         usable     NVIDIA H200, 139.8 GiB\ncpu:0          usable     AMD EPYC, 125.0 GiB")
-elif words[0] == "train" and any("131072" in word for word in words):
+elif words[0] == "train" and any("32767" in word for word in words):
     print("error: the step needs 812 GiB of cuda:0, which has 139 GiB", file=sys.stderr)
     sys.exit(3)
 elif words[0] == "train":

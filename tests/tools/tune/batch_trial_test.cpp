@@ -44,6 +44,8 @@ TEST(BatchTrial, WhatDoesNotFitHasAReason) {
             "memory: out of host memory: 1 MiB");
   EXPECT_EQ(reason(ended(5, "takes 9 MiB, but 8 MiB of memory are available")),
             "memory: takes 9 MiB, but 8 MiB of memory are available");
+  EXPECT_EQ(reason(ended(3, "this batch does not fit cuda:0: its tensors are large:\n  matmul")),
+            "this batch does not fit cuda:0: its tensors are large:");
   EXPECT_THAT(reason(ended(2, "global_batch_size: out of range")), HasSubstr("refused: global_"));
   EXPECT_THAT(reason(ended(5, "the data set has 10 samples")), HasSubstr("refused: the data"));
   trials::Ended killed = ended(137, "");
