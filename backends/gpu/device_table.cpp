@@ -276,10 +276,13 @@ rt_status utilisation(rt_device* device, rt_utilisation* utilisation, rt_error* 
 
 void check(GPU(Error_t) status, const char* what) {
   if (status == GPU(Success)) return;
+  // The device reports these faults of a kernel at any later call.
+  const bool late = status == GPU(ErrorIllegalAddress) || status == GPU(ErrorLaunchFailure);
+  const char* const cause = late ? "; a kernel that was queued before may be the cause" : "";
   static_cast<void>(GPU(GetLastError)());  // so that the error is not reported again
   const bool unavailable = status == GPU(ErrorNoDevice) || status == GPU(ErrorInsufficientDriver);
   Error error(unavailable ? RT_ERROR_UNAVAILABLE : RT_ERROR_DEVICE,
-              format("%s: %s failed: %s", kApiName, what, GPU(GetErrorString)(status)),
+              format("%s: %s failed: %s%s", kApiName, what, GPU(GetErrorString)(status), cause),
               RT_SCOPE_DEVICE);
   throw error.native(kApiName, static_cast<int64_t>(status));
 }

@@ -123,7 +123,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   expect_stream(stream, "cudaStreamSynchronize");
   if (stream->capture) return cudaErrorStreamCaptureUnsupported;
   wait_for(calls_of(stream));
-  return cudaSuccess;
+  return is_set("illegal_address") ? cudaErrorIllegalAddress : cudaSuccess;
 }
 // A stream that waits for an event of a capture takes part in the capture.
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {

@@ -53,6 +53,19 @@ TEST_F(Driver, AnIndexOutOfRangeNamesThoseThereAre) {
   EXPECT_THAT(words_of_open(7), AllOf(HasSubstr("7"), HasSubstr("cuda:0"), HasSubstr("cuda:1")));
 }
 
+TEST_F(Driver, AFaultThatIsReportedLateBlamesNoCall) {
+  const auto device = host::Device::open(host::Plugin::load(CUDA_DOUBLE, {}), 0);
+  host::Stream stream = device->create_stream();
+  ::setenv("CUDART_DOUBLE", "illegal_address", 1);
+  try {
+    stream.synchronize();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const host::Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("a kernel that was queued before may be the cause"));
+  }
+  ::unsetenv("CUDART_DOUBLE");
+}
+
 TEST_F(Driver, OutOfMemoryNamesTheSizes) {
   const auto device = host::Device::open(host::Plugin::load(CUDA_DOUBLE, {}), 1);
   try {
