@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "plugins/host/device.h"
+#include "plugins/host/drain.h"
 #include "plugins/host/error.h"
 #include "rt/operations.h"
 
@@ -356,6 +357,19 @@ TEST_F(SimulatedTest, RefusesBadOptions) {
               HasSubstr("option poison is 'maybe', expected true or false"));
   EXPECT_THAT(error_of([&] { open({{"memory_mb", "0"}}); }).what(), HasSubstr("MiB >= 1"));
   EXPECT_THAT(error_of([&] { open({}, 7); }).what(), HasSubstr("simulated:0, simulated:1"));
+}
+
+TEST_F(SimulatedTest, ADrainWaitsForTheWorkAndDropsItsError) {
+  const auto device = open({{"fail_after", "0"}});
+  Kernel fill = make_fill(*device, 1.0);
+  const Memory x = device->allocate(kBytes);
+  Stream stream = device->create_stream();
+  Event done = device->create_event();
+  launch(fill, stream, {}, x.data());
+  done.record(stream);
+  { const plugins::host::Drain drain(stream); }
+  EXPECT_EQ(error_of([&] { done.query(); }).code(), RT_ERROR_DEVICE) << "it has completed";
+  stream.synchronize();
 }
 
 TEST_F(SimulatedTest, DestroyingAStreamWaitsForItsWork) {
