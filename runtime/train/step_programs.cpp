@@ -36,7 +36,7 @@ rt_dtype activation_type(const config::Training& training, plugins::host::Device
   // What the device says about a product in this type.
   const rt_tensor_desc matrix = plugins::host::make_tensor_desc(dtype, {16, 16});
   const std::string reason =
-      device.query({RT_OP_MATMUL, {matrix, matrix}, {matrix}, {}, {}}).reason;
+      device.query({RT_OP_MATMUL, {matrix, matrix}, {matrix}, {}, {}, {}}).reason;
   throw DeviceError(
       "training.mixed_precision = \"" + training.mixed_precision + "\": " + device.id() + " (" +
       device.properties().name + ") does not compute in " +
