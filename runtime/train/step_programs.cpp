@@ -35,8 +35,11 @@ rt_dtype activation_type(const config::Training& training, plugins::host::Device
   }
   // What the device says about a product in this type.
   const rt_tensor_desc matrix = plugins::host::make_tensor_desc(dtype, {16, 16});
-  const std::string reason =
-      device.query({RT_OP_MATMUL, {matrix, matrix}, {matrix}, {}, {}, {}}).reason;
+  plugins::host::Operation product;
+  product.name = RT_OP_MATMUL;
+  product.inputs = {matrix, matrix};
+  product.outputs = {matrix};
+  const std::string reason = device.query(product).reason;
   throw DeviceError(
       "training.mixed_precision = \"" + training.mixed_precision + "\": " + device.id() + " (" +
       device.properties().name + ") does not compute in " +
