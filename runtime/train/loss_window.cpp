@@ -9,13 +9,14 @@ LossWindow::LossWindow(std::shared_ptr<plugins::host::Device> device, rt_dtype d
   for (int64_t i = 0; i < kSize; ++i) events_.push_back(device->create_event());
 }
 
-void LossWindow::push(plugins::host::Stream& stream, const void* address) {
+void LossWindow::push(plugins::host::Stream& stream, const void* address, double weight) {
   stream.copy(slot(pushed_), address, dtype_ == RT_FLOAT64 ? 8 : 4);
   events_[pushed_ % kSize].record(stream);
+  weights_[pushed_ % kSize] = weight;
   ++pushed_;
 }
 
-std::optional<double> LossWindow::pop(bool wait) {
+std::optional<WeighedLoss> LossWindow::pop(bool wait) {
   if (popped_ == pushed_) return std::nullopt;
   plugins::host::Event& event = events_[popped_ % kSize];
   if (wait) {
@@ -23,15 +24,16 @@ std::optional<double> LossWindow::pop(bool wait) {
   } else if (!event.query()) {
     return std::nullopt;
   }
+  const double weight = weights_[popped_ % kSize];
   const std::byte* from = slot(popped_++);
   if (dtype_ == RT_FLOAT64) {
     double value;
     std::memcpy(&value, from, sizeof(value));
-    return value;
+    return WeighedLoss{value, weight};
   }
   float value;
   std::memcpy(&value, from, sizeof(value));
-  return value;
+  return WeighedLoss{value, weight};
 }
 
 }  // namespace runtime::train
