@@ -15,6 +15,7 @@
 #include "runtime/error.h"
 #include "runtime/step/ranks.h"
 #include "runtime/train/device_meter.h"
+#include "runtime/train/formatted.h"
 #include "runtime/train/model_flops.h"
 #include "runtime/train/open.h"
 
@@ -138,12 +139,13 @@ void print_bench(const Session& s, const BenchArguments& arguments, const Measur
     const std::string ranks =
         several ? fmt::format(", {} ranks over {}", s.rank.place.world_size, s.rank.backend) : "";
     fmt::print(
-        "{} on {}{}: {:.3f} ms a step (median of {}{}), {:.0f} samples/s{}, {:.1f}% waiting for "
+        "{} on {}{}: {:.3f} ms a step (median of {}{}), {} samples/s{}, {:.1f}% waiting for "
         "data, {:.1f} GFLOP/s{}, peak memory {:.0f} MiB{}{}\n{}\n",
         s.config.name, s.device->id(), ranks, step_s * 1e3, arguments.steps,
         scaling.predicted ? fmt::format(", predicted {:.3f} ms", scaling.predicted->step() * 1e3)
                           : "",
-        samples, labels > 1 ? fmt::format(" ({:.0f} tokens/s)", tokens) : "",
+        train::rate_text(samples),
+        labels > 1 ? fmt::format(" ({} tokens/s)", train::rate_text(tokens)) : "",
         measured.data_share * 100, all.flops / step_s / 1e9,
         has_peak ? fmt::format(" (MFU {:.1f}%)", mfu * 100) : "",
         static_cast<double>(all.peak) / (1 << 20),

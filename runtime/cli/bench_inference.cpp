@@ -9,6 +9,7 @@
 #include "runtime/cli/bench.h"
 #include "runtime/cli/bench_commands.h"
 #include "runtime/error.h"
+#include "runtime/train/formatted.h"
 #include "runtime/train/open.h"
 
 namespace runtime::cli {
@@ -47,10 +48,11 @@ void print(const Session& s, const BenchArguments& arguments, const train::StepP
   const double rate = graph::step_flops(step.graph(), 1) / seconds;
   if (!arguments.json) {
     return fmt::print(
-        "{} on {}, inference: {:.3f} ms a batch of {} (median of {}), {:.0f} samples/s{}, {:.1f} "
+        "{} on {}, inference: {:.3f} ms a batch of {} (median of {}), {} samples/s{}, {:.1f} "
         "GFLOP/s, peak memory {:.0f} MiB of the process\n",
-        s.config.name, s.device->id(), seconds * 1e3, rows, arguments.steps, samples,
-        labels > 1 ? fmt::format(" ({:.0f} tokens/s)", tokens) : "", rate / 1e9,
+        s.config.name, s.device->id(), seconds * 1e3, rows, arguments.steps,
+        train::rate_text(samples),
+        labels > 1 ? fmt::format(" ({} tokens/s)", train::rate_text(tokens)) : "", rate / 1e9,
         static_cast<double>(peak_memory_bytes()) / (1 << 20));
   }
   nlohmann::ordered_json j;

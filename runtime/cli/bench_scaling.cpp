@@ -19,6 +19,7 @@
 #include "runtime/launch/child.h"
 #include "runtime/launch/cores.h"
 #include "runtime/launch/environment.h"
+#include "runtime/train/formatted.h"
 
 namespace runtime::cli {
 
@@ -193,10 +194,10 @@ void print_table(const Plan& plan, const std::vector<Row>& rows) {
              "bubble", "predicted");
   for (const Row& row : rows) {
     const double speed_up = row.samples_per_second / rows[0].samples_per_second;
-    fmt::print("{:>5} {:>8} {:>10.3f} {:>11.0f} {:>9.2f} {:>11.2f} {:>10.3f} {:>10.3f} {:>10.3f} ",
+    fmt::print("{:>5} {:>8} {:>10.3f} {:>11} {:>9.2f} {:>11.2f} {:>10.3f} {:>10.3f} {:>10.3f} ",
                row.times.ranks, row.bench["global_batch_size"].get<int64_t>(),
-               row.bench["step_ms_median"].get<double>(), row.samples_per_second, speed_up,
-               speed_up / row.times.ranks, row.times.compute * 1e3, row.times.sync * 1e3,
+               row.bench["step_ms_median"].get<double>(), train::rate_text(row.samples_per_second),
+               speed_up, speed_up / row.times.ranks, row.times.compute * 1e3, row.times.sync * 1e3,
                row.times.exposed * 1e3);
     fmt::print(
         "{:>8.3f} {:>10}\n", row.bubble,

@@ -9,6 +9,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/session.h"
 #include "runtime/error.h"
+#include "runtime/train/formatted.h"
 #include "runtime/train/open.h"
 
 namespace runtime::cli {
@@ -71,7 +72,7 @@ void print_table(const train::Evaluation& e, const Session& session, const std::
   fmt::print("{} on {}: {} samples of the {} part\n\n", session.config.name, session.device->id(),
              e.samples, part);
   const auto row = [](const std::string& name, double value) {
-    fmt::print("{:<18}{:>12.6g}\n", name, value);
+    fmt::print("{:<18}{:>12.6g}\n", name, train::without_sign_of_nan(value));
   };
   row("loss", e.loss);
   if (session.programs->spec().classes > 0) row("accuracy", e.accuracy);
@@ -112,9 +113,14 @@ void evaluate_rank(Session& session, const EvaluateArguments& arguments) {
     print_notes(*session.programs);
     print(e, session, arguments);
   }
+  if (!e.counts) {
+    throw DataError("every label of the " + arguments.part + " part is training.ignore_label = " +
+                    std::to_string(session.config.training.ignore_label) +
+                    ", so that nothing counts; use samples whose labels count, or remove that key");
+  }
   if (std::isfinite(e.loss)) return;
-  throw NumericError("the loss of the " + arguments.part + " part is " + std::to_string(e.loss) +
-                     "; " + arguments.weights +
+  throw NumericError("the loss of the " + arguments.part + " part is " +
+                     train::formatted("%f", e.loss) + "; " + arguments.weights +
                      " is of a run that diverged, or the data hold numbers that are too large");
 }
 

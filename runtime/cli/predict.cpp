@@ -14,6 +14,7 @@
 #include "runtime/launch/open_device.h"
 #include "runtime/launch/run_ranks.h"
 #include "runtime/step/ranks.h"
+#include "runtime/train/formatted.h"
 #include "runtime/train/generate.h"
 #include "runtime/train/open.h"
 #include "runtime/train/step_programs.h"
@@ -116,7 +117,7 @@ Best most_likely(const double* logits, int64_t classes) {
   const double* largest = std::max_element(logits, logits + classes);
   double sum = 0;
   for (int64_t i = 0; i < classes; ++i) sum += std::exp(logits[i] - *largest);
-  return {static_cast<int32_t>(largest - logits), 1 / sum};
+  return {static_cast<int32_t>(largest - logits), train::without_sign_of_nan(1 / sum)};
 }
 
 // The opened samples, and what is known of them.

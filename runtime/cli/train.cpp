@@ -171,6 +171,20 @@ std::string nothing_left(const Session& s, const train::RunResult& result, int64
          "/config.toml " + more;
 }
 
+// Says whose weights are saved, where the run was to end with the best ones. `weights`: the
+// beginning of the sentence.
+std::string restored(const train::RunResult& result, const std::string& weights) {
+  if (!result.restored_step) {
+    return weights +
+           " those of the last step: early_stopping.restore_best has found no checkpoint "
+           "with a validation";
+  }
+  if (result.best_after == 0 && *result.restored_step == result.best->step)
+    return weights + " those of the best validation; checkpoints/ also has the last step";
+  return weights + " those of the best checkpoint that was found, after step " +
+         std::to_string(*result.restored_step) + "; checkpoints/ also has the last step";
+}
+
 // Says at the end of training what was done, where the weights are and which command comes next:
 // it uses the file `best`, the average if there is one. Only rank 0 calls it.
 void finish(const Session& session, const train::RunResult& result, const std::string& file,
@@ -191,9 +205,9 @@ void finish(const Session& session, const train::RunResult& result, const std::s
                   session.config.validation.monitor + " has not got better " +
                   std::to_string(session.config.early_stopping.patience) + " times in a row");
   }
-  if (result.restored_best)
-    reporter.note(std::string("the weights") + (best == file ? " are" : " and their average are") +
-                  " those of the best validation; checkpoints/ also has the last step");
+  if (session.config.early_stopping.restore_best)
+    reporter.note(
+        restored(result, best == file ? "the weights are" : "the weights and their average are"));
   reporter.note(train::summary(result, session.config.validation.monitor, session.rank.run_folder));
   const std::string nothing = nothing_left(session, result, max_steps);
   if (!nothing.empty()) reporter.note(nothing);

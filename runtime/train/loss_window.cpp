@@ -20,13 +20,14 @@ LossWindow::~LossWindow() {
   }
 }
 
-void LossWindow::push(plugins::host::Stream& stream, const void* address) {
+void LossWindow::push(plugins::host::Stream& stream, const void* address, double weight) {
   stream.copy(slot(pushed_), address, dtype_ == RT_FLOAT64 ? 8 : 4);
   events_[pushed_ % kSize].record(stream);
+  weights_[pushed_ % kSize] = weight;
   ++pushed_;
 }
 
-std::optional<double> LossWindow::pop(bool wait) {
+std::optional<WeighedLoss> LossWindow::pop(bool wait) {
   if (popped_ == pushed_) return std::nullopt;
   plugins::host::Event& event = events_[popped_ % kSize];
   if (wait) {
@@ -34,15 +35,16 @@ std::optional<double> LossWindow::pop(bool wait) {
   } else if (!event.query()) {
     return std::nullopt;
   }
+  const double weight = weights_[popped_ % kSize];
   const std::byte* from = slot(popped_++);
   if (dtype_ == RT_FLOAT64) {
     double value;
     std::memcpy(&value, from, sizeof(value));
-    return value;
+    return WeighedLoss{value, weight};
   }
   float value;
   std::memcpy(&value, from, sizeof(value));
-  return value;
+  return WeighedLoss{value, weight};
 }
 
 }  // namespace runtime::train

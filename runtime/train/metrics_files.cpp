@@ -17,6 +17,7 @@
 
 #include "runtime/error.h"
 #include "runtime/system/atomic_file.h"
+#include "runtime/train/formatted.h"
 #include "runtime/train/tensorboard.h"
 #include "runtime/train/write_failure.h"
 
@@ -121,7 +122,7 @@ std::string row_of(const Fields& fields) {
 // The shortest text that reads back as the same number.
 std::string text_of(const std::optional<double>& value) {
   if (!value) return "";
-  return std::isfinite(*value) ? nlohmann::json(*value).dump() : std::to_string(*value);
+  return std::isfinite(*value) ? nlohmann::json(*value).dump() : formatted("%f", *value);
 }
 
 class CsvFile : public FileReporter {
@@ -129,7 +130,7 @@ class CsvFile : public FileReporter {
   CsvFile(const std::string& path, std::ostream& warnings, Fields validation)
       : FileReporter(path, warnings), validation_(std::move(validation)) {}
   void line(const Metrics& m) override {
-    Fields row = {std::to_string(m.step), std::to_string(m.epoch)};
+    Fields row = {std::to_string(m.step), std::to_string(m.epoch + 1)};
     for (const std::optional<double>& value :
          {std::optional(m.loss), std::optional(m.lr), std::optional(m.samples_per_second),
           m.validation_loss, m.validation_accuracy})

@@ -7,6 +7,12 @@
 
 namespace runtime::train {
 
+bool is_better(double value, double best, bool larger_is_better, double margin) {
+  if (!std::isfinite(value)) return false;
+  if (!std::isfinite(best)) return true;
+  return larger_is_better ? value > best + margin : value < best - margin;
+}
+
 Plateau::Plateau(const config::Config& config)
     : config_(config.lr_scheduler),
       larger_is_better_(larger_is_better(config.validation.monitor)),
@@ -14,10 +20,8 @@ Plateau::Plateau(const config::Config& config)
 
 void Plateau::add(double value) {
   if (config_.name != "plateau") return;
-  const double t = config_.threshold;
-  const bool better =
-      std::isnan(state_.best) ||
-      (larger_is_better_ ? value > state_.best * (1 + t) : value < state_.best * (1 - t));
+  const double margin = config_.threshold * std::abs(state_.best);
+  const bool better = is_better(value, state_.best, larger_is_better_, margin);
   if (better) state_.best = value;
   state_.bad = better ? 0 : state_.bad + 1;
   if (state_.cooldown > 0) {
@@ -35,9 +39,7 @@ EarlyStopping::EarlyStopping(const config::Config& config)
       larger_is_better_(larger_is_better(config.validation.monitor)) {}
 
 void EarlyStopping::add(double value) {
-  const bool better =
-      std::isnan(state_.best) || (larger_is_better_ ? value - config_.min_delta > state_.best
-                                                    : value + config_.min_delta < state_.best);
+  const bool better = is_better(value, state_.best, larger_is_better_, config_.min_delta);
   if (better) state_.best = value;
   state_.bad = better ? 0 : state_.bad + 1;
 }

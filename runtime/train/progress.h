@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 #include "runtime/config/config.h"
 #include "runtime/config/metrics.h"
@@ -21,12 +22,27 @@ struct ProgressState {
   double factor = 1;                                       // Plateau: of the learning rate
 };
 
-// Lowers the learning rate when the monitored value no longer gets better. One thread. Equivalent
-// to: ReduceLROnPlateau with threshold_mode = "rel".
+// The best validation of a run.
+struct BestValidation {
+  double value = 0;  // of validation.monitor
+  int64_t step = 0;  // the steps that were done before it
+  std::optional<double> loss = {},
+                        accuracy = {};  // of the same validation, where they were measured
+};
+
+// Returns whether a value of validation.monitor is better than the best one so far by more than
+// `margin`, which is at least 0. A value that is not finite is not better than anything, and every
+// other one is better than a best one that is not finite.
+bool is_better(double value, double best, bool larger_is_better, double margin = 0);
+
+// Lowers the learning rate when the monitored value no longer gets better, by more than
+// lr_scheduler.threshold times the absolute value of the best one. One thread. Equivalent to:
+// ReduceLROnPlateau with threshold_mode = "rel", but for negative values, where that one takes
+// worse values for better ones.
 class Plateau {
  public:
   explicit Plateau(const config::Config& config);
-  // Takes the value after a validation.
+  // Takes the value after a validation; one that is not finite is not better.
   void add(double value);
   // The learning rate is multiplied by it; 1 with another schedule.
   double factor() const { return state_.factor; }
@@ -44,7 +60,7 @@ class Plateau {
 class EarlyStopping {
  public:
   explicit EarlyStopping(const config::Config& config);
-  // Takes the value after a validation.
+  // Takes the value after a validation; one that is not finite is not better.
   void add(double value);
   // Whether the run is to end.
   bool ended() const { return config_.patience > 0 && state_.bad >= config_.patience; }

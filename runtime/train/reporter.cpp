@@ -42,10 +42,10 @@ std::string load_text(const DeviceLoad& load) {
 
 constexpr const char* kProgress = "the progress of training (standard output)";
 
-std::string rate_text(const Metrics& m) {
+std::string speed_text(const Metrics& m) {
   const std::string mfu = m.mfu ? formatted("  MFU %.1f%%", *m.mfu * 100) : "";
-  if (m.tokens_per_second) return formatted("%.0f tokens/s", *m.tokens_per_second) + mfu;
-  return formatted("%.0f samples/s", m.samples_per_second) + mfu;
+  if (m.tokens_per_second) return rate_text(*m.tokens_per_second) + " tokens/s" + mfu;
+  return rate_text(m.samples_per_second) + " samples/s" + mfu;
 }
 
 // The first metrics of a validation; a line has no place for more.
@@ -66,10 +66,15 @@ std::string validation_text(const Metrics& m) {
 std::string line_text(const Metrics& m, int64_t epochs) {
   std::string text =
       formatted("epoch %ld/%ld  step %ld  loss %.4f", m.epoch + 1, epochs, m.step, m.loss);
-  text += validation_text(m) + "  " + rate_text(m);
+  text += validation_text(m) + "  " + speed_text(m);
   if (m.epoch_seconds) text += formatted("  %.1f s", *m.epoch_seconds);
   return text;
 }
+
+// A person sees a validation in the middle of an epoch, or of one that the run has gone on in, ...
+bool is_shown_line(const Metrics& m) { return m.validation_loss && !m.epoch_seconds; }
+// ... and every other epoch at its end, with the mean loss and the rate of the epoch.
+bool is_shown_epoch(const Metrics& m) { return !m.validation_loss || m.epoch_seconds; }
 
 class ProgressBar : public Reporter {
  public:
@@ -101,8 +106,10 @@ class ProgressBar : public Reporter {
     const double remaining = elapsed.count() /
                              static_cast<double>(std::max<int64_t>(m.step - first_step_, 1)) *
                              static_cast<double>(total_steps_ - m.step);
-    draw(formatted("epoch %ld/%ld ", m.epoch + 1, epochs_), step_in_epoch, steps_per_epoch,
-         formatted(" %ld/%ld  loss %.4f  ", step_in_epoch, steps_per_epoch, m.loss) + rate_text(m) +
+    // The run may end within the epoch.
+    const int64_t steps = std::min(steps_per_epoch, total_steps_ - (m.step - step_in_epoch));
+    draw(formatted("epoch %ld/%ld ", m.epoch + 1, epochs_), step_in_epoch, steps,
+         formatted(" %ld/%ld  loss %.4f  ", step_in_epoch, steps, m.loss) + speed_text(m) +
              load_text(m.device) + "  ETA " + duration_text(remaining));
   }
 
@@ -114,12 +121,12 @@ class ProgressBar : public Reporter {
          formatted(" validation, batch %ld/%ld  training loss %.4f", batch + 1, batches, m.loss));
   }
 
-  // Lines during an epoch are not kept on the screen.
+  // Lines during an epoch are not kept on the screen, but for validations.
   void line(const Metrics& m) override {
-    if (m.validation_loss) print(m);
+    if (is_shown_line(m)) print(m);
   }
   void epoch(const Metrics& m) override {
-    if (!m.validation_loss) print(m);
+    if (is_shown_epoch(m)) print(m);
   }
 
  private:
@@ -171,12 +178,11 @@ class EpochLines : public Reporter {
       : out_(out), failure_(kProgress, warnings), epochs_(epochs) {}
   void note(const std::string& text) override { print(text); }
   void step(const Metrics&, int64_t, int64_t) override {}
-  // A validation in the middle of an epoch, or of one that the run has gone on in.
   void line(const Metrics& m) override {
-    if (m.validation_loss && !m.epoch_seconds) print(line_text(m, epochs_));
+    if (is_shown_line(m)) print(line_text(m, epochs_));
   }
   void epoch(const Metrics& m) override {
-    if (!m.validation_loss || m.epoch_seconds) print(line_text(m, epochs_));
+    if (is_shown_epoch(m)) print(line_text(m, epochs_));
   }
   void finish() override { failure_.throw_if_any(); }
 
@@ -263,7 +269,7 @@ class Tee : public Reporter {
 std::string to_json(const Metrics& m) {
   nlohmann::ordered_json j;
   j["step"] = m.step;
-  j["epoch"] = m.epoch;
+  j["epoch"] = m.epoch + 1;
   j["loss"] = m.loss;
   j["lr"] = m.lr;
   j["samples_per_second"] = m.samples_per_second;

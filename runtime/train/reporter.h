@@ -26,7 +26,7 @@ struct DeviceLoad {
 // if there is one.
 struct Metrics {
   int64_t step = 0;   // steps done
-  int64_t epoch = 0;  // from 0
+  int64_t epoch = 0;  // from 0; what is printed and written counts from 1
   double loss = 0;    // mean since the previous line
   double lr = 0;
   double samples_per_second = 0;
@@ -61,7 +61,8 @@ class Reporter {
   // Called every log_every_steps steps and after a validation, once for a step.
   virtual void line(const Metrics& metrics) = 0;
   // Called at the end of an epoch, behind the line of its validation, with the values of that
-  // validation, if there was one, and the mean loss of the epoch.
+  // validation, if there was one, and the mean loss and the rate of the epoch, without the time of
+  // its validations.
   virtual void epoch(const Metrics&) {}
   // Called at the end of the run. Throws DataError if something that was reported could not be
   // written. Until then training goes on, and one warning has been printed.

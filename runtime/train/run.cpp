@@ -4,89 +4,28 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <set>
+#include <vector>
 
 #include "runtime/error.h"
 #include "runtime/step/ranks.h"
 #include "runtime/train/asynchronous/run.h"
+#include "runtime/train/cost_meter.h"
 #include "runtime/train/device_meter.h"
+#include "runtime/train/formatted.h"
+#include "runtime/train/loss_mean.h"
 #include "runtime/train/model_flops.h"
 #include "runtime/train/open.h"
 #include "runtime/train/progress.h"
 #include "runtime/train/schedule.h"
 #include "runtime/train/step_programs.h"
+#include "runtime/train/stop_agreement.h"
 
 namespace runtime::train {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// Makes ranks that get a signal in different steps stop after the same step, and ranks whose clocks
-// differ save after the same step. The ranks ask each other every quarter of a second, so that it
-// costs next to nothing.
-class StopAgreement {
- public:
-  // `step`: the steps that are done already.
-  StopAgreement(const StepPrograms& programs, int64_t step)
-      : programs_(programs), last_(step), next_(step + 1) {}
-
-  struct Answer {
-    int signal = 0;
-    bool save = false;              // by the clock of a rank
-    bool after_checkpoint = false;  // the run ends after its next checkpoint
-  };
-  Answer ask(const RunOptions& options, bool save, int64_t step) {
-    const int signal = options.stop ? options.stop() : 0;
-    const bool after = options.stop_after_checkpoint && options.stop_after_checkpoint();
-    if (programs_.strategy().mesh.size() == 1) return {signal, save, after};
-    if (signal != 0) pending_ = signal;
-    if (step < next_) return {0, false, after_checkpoint_};
-    const std::chrono::duration<double> elapsed = Clock::now() - mark_;
-    const double per_step =
-        elapsed.count() / static_cast<double>(std::max<int64_t>(1, step - last_));
-    const std::vector<double> all = programs_.maximum(
-        {static_cast<double>(pending_), per_step, save ? 1.0 : 0.0, after ? 1.0 : 0.0});
-    after_checkpoint_ = all[3] != 0;
-    last_ = step;
-    next_ = step + std::clamp<int64_t>(static_cast<int64_t>(0.25 / all[1]), 1, 10000);
-    mark_ = Clock::now();
-    return {static_cast<int>(all[0]), all[2] != 0, after_checkpoint_};
-  }
-
- private:
-  const StepPrograms& programs_;
-  int pending_ = 0;
-  bool after_checkpoint_ = false;  // as agreed
-  int64_t last_, next_;
-  Clock::time_point mark_ = Clock::now();
-};
-
-// Measures the cost of a step, once caches, plans and clock rates have settled.
-class CostMeter {
- public:
-  void begin(const StepPrograms& programs, int64_t total) {
-    programs_ = &programs;
-    warm_up_ = std::min<int64_t>(kWarmUp, total / 2);
-    programs.take_collective_times();
-  }
-  void add(Clock::time_point step_begin) {
-    if (++steps_ == warm_up_) programs_->take_collective_times();
-    if (steps_ > warm_up_) seconds_ += Clock::now() - step_begin;
-  }
-  StepCost end() {
-    parallel::ByAxis exposed = exposed_by_axis(programs_->take_collective_times());
-    if (steps_ <= warm_up_) return {};
-    const auto measured = static_cast<double>(steps_ - warm_up_);
-    for (double& seconds : exposed) seconds /= measured;
-    return {steps_ - warm_up_, seconds_.count() / measured, exposed};
-  }
-
- private:
-  static constexpr int64_t kWarmUp = 5;
-  const StepPrograms* programs_ = nullptr;
-  int64_t warm_up_ = 0, steps_ = 0;
-  std::chrono::duration<double> seconds_{0};
-};
 
 class Run {
  public:
@@ -129,10 +68,11 @@ class Run {
       asynchronous_ ? items_until(std::min(end, total_)) : steps_until(std::min(end, total_));
       if (trainer_.steps_done() == end) end_epoch();
     }
+    if (!ended()) validate_if_due();  // a run that had come to its end may lack its validation
     if (asynchronous_) asynchronous_->close();
     finish_checkpoints();
     take_results(true);
-    if (interval_steps_ > 0) log();
+    if (interval_.steps > 0 && validated_ != trainer_.steps_done()) log();
     result_.steps = trainer_.steps_done();
     result_.cost = cost_.end();
     take_epoch_so_far();
@@ -152,8 +92,9 @@ class Run {
   // An epoch that a run has gone on in has no time.
   void begin_epoch() {
     epoch_begin_.reset();
-    epoch_loss_ = 0;
-    epoch_steps_ = 0;
+    epoch_ = {};
+    epoch_samples_ = 0;
+    epoch_mark_ = Clock::now();
     epoch_after_ = trainer_.steps_done();
     if (trainer_.steps_done() % steps_per_epoch_ == 0) epoch_begin_ = Clock::now();
   }
@@ -168,7 +109,8 @@ class Run {
     const bool validated = validated_ == trainer_.steps_done();
     Metrics m = validated ? validated_metrics_ : current();
     if (!validated) m.epoch_seconds = epoch_seconds();
-    if (epoch_steps_ > 0) m.loss = epoch_loss_ / static_cast<double>(epoch_steps_);
+    if (epoch_.steps > 0) m.loss = epoch_.mean();
+    if (epoch_samples_ > 0) set_rates(m, rate_of(epoch_samples_, epoch_mark_));
     if (m.epoch_seconds) {
       const auto before = static_cast<double>(result_.epochs++);
       result_.epoch_seconds = (result_.epoch_seconds * before + *m.epoch_seconds) / (before + 1);
@@ -178,8 +120,8 @@ class Run {
 
   // The loss of an epoch that has not come to its end, of which no line was reported.
   void take_epoch_so_far() {
-    if (epoch_steps_ == 0 || trainer_.steps_done() % steps_per_epoch_ == 0) return;
-    result_.unfinished_loss = epoch_loss_ / static_cast<double>(epoch_steps_);
+    if (epoch_.steps == 0 || trainer_.steps_done() % steps_per_epoch_ == 0) return;
+    result_.unfinished_loss = epoch_.mean();
     result_.unfinished_after = epoch_after_;
   }
 
@@ -209,8 +151,7 @@ class Run {
       cost_.add(begin);
       if (profiler_) profiler_->end_step();
       validate_if_due();
-      const StopAgreement::Answer answer = stop_.ask(
-          options_, checkpoints_ && checkpoints_->minutes_passed(), trainer_.steps_done());
+      const StopAgreement::Answer answer = stop_.ask(wishes(), trainer_.steps_done());
       result_.signal = answer.signal;
       if (checkpoints_ && result_.signal == 0 && result_.numeric_error.empty() &&
           checkpoints_->due(trainer_.steps_done(), answer.save)) {
@@ -220,10 +161,24 @@ class Run {
     }
   }
 
-  bool validation_due(int64_t step) const {
+  // What this rank has seen itself.
+  StopAgreement::Answer wishes() const {
+    return {options_.stop ? options_.stop() : 0, checkpoints_ && checkpoints_->minutes_passed(),
+            options_.stop_after_checkpoint && options_.stop_after_checkpoint()};
+  }
+
+  // Whether [validation] asks for one after this step.
+  bool validation_is_regular(int64_t step) const {
     const int64_t steps = config_.validation.every_steps,
                   epochs = config_.validation.every_epochs * steps_per_epoch_;
-    return validation_ && ((steps > 0 && step % steps == 0) || (epochs > 0 && step % epochs == 0));
+    return (steps > 0 && step % steps == 0) || (epochs > 0 && step % epochs == 0);
+  }
+
+  // A run that ends between two validations ends with one.
+  bool validation_due(int64_t step) const {
+    const bool validates =
+        config_.validation.every_steps > 0 || config_.validation.every_epochs > 0;
+    return validation_ && validates && (step >= total_ || validation_is_regular(step));
   }
 
   void validate_if_due() {
@@ -248,16 +203,18 @@ class Run {
   }
 
   void resume(const SavedState& state) {
-    interval_loss_ = state.log.loss;
-    interval_steps_ = state.log.steps;
+    interval_ = state.log.loss;
     interval_samples_ = state.log.samples;
     validated_ = state.validated;
     if (state.monitor == config_.validation.monitor) {
       plateau_.set_state(state.plateau);
       early_stopping_.set_state(state.early_stopping);
       result_.stopped_early = early_stopping_.ended();
+      result_.best = state.best_validation;
     }
+    if (!result_.best && state.validated > 0) result_.best_after = state.step;
     metrics_.step = state.step;
+    metrics_.loss = std::nan("");  // no step of this run has one yet
     items_ = state.step * trainer_.split().world_size;
     if (state.step == 0) return;
     metrics_.epoch = (state.step - 1) / steps_per_epoch_;
@@ -268,9 +225,10 @@ class Run {
     take_results(true);
     SavedState s;
     s.step = trainer_.steps_done();
-    s.log = {interval_loss_, interval_steps_, interval_samples_};
+    s.log = {interval_, interval_samples_};
     s.validated = validated_;
     s.monitor = config_.validation.monitor;
+    s.best_validation = result_.best;
     s.plateau = plateau_.state();
     s.early_stopping = early_stopping_.state();
     if (options_.metrics_bytes) s.metrics_bytes = options_.metrics_bytes();
@@ -305,12 +263,19 @@ class Run {
     try {
       if (finite && !checkpoints_->has(trainer_.steps_done())) save();
       checkpoints_->finish();
-      if (config_.early_stopping.restore_best && result_.signal == 0 && finite)
-        result_.restored_best =
-            restore_best(options_.checkpoints.folder, options_.checkpoints.keep, programs_);
+      if (config_.early_stopping.restore_best && result_.signal == 0 && finite && result_.best)
+        result_.restored_step = restore_best(folders_of_checkpoints(), *result_.best,
+                                             options_.checkpoints.keep, programs_);
     } catch (const DataError& error) {
       result_.checkpoint_error = error.what();
     }
+  }
+
+  // A run that goes on in another folder may have its best checkpoint in the one before.
+  std::vector<std::filesystem::path> folders_of_checkpoints() const {
+    std::vector<std::filesystem::path> folders = {options_.checkpoints.folder};
+    if (options_.resumed != nullptr) folders.push_back(options_.resumed->path.parent_path());
+    return folders;
   }
 
   const data::Batch& next_batch(exec::SpanRecorder* spans) {
@@ -328,6 +293,7 @@ class Run {
     trainer_.step(batch, metrics_.lr);
     const exec::HostSpan rest(spans, exec::SpanKind::kReport);
     interval_samples_ += batch.global_valid;
+    epoch_samples_ += batch.global_valid;
     take_results(false);
     metrics_.step = trainer_.steps_done();
     if (config_.debug.check_replicas_every > 0 &&
@@ -360,7 +326,7 @@ class Run {
   }
 
   int item_done(const WorkItem& item) {
-    if (!std::isfinite(item.loss)) not_finite({item.step, item.loss});
+    check_loss({item.step, item.loss, item.weight});
     metrics_.epoch = item.epoch;
     metrics_.lr = item.learning_rate;
     take_progress();
@@ -375,12 +341,12 @@ class Run {
     const WorkProgress p = asynchronous_->take_progress();
     if (p.items == 0) return;
     const int ranks = trainer_.split().world_size;
-    epoch_loss_ += p.loss * ranks;
-    epoch_steps_ += p.items;
-    interval_loss_ += p.loss * ranks;
-    interval_steps_ += p.items;
+    const LossMean loss = {p.loss * ranks, p.weight, p.items};
+    epoch_.add(loss);
+    interval_.add(loss);
     interval_samples_ += p.samples;
-    result_.last_loss = p.loss * ranks / static_cast<double>(p.items);
+    epoch_samples_ += p.samples;
+    if (p.weight > 0) result_.last_loss = loss.mean();
     items_ += p.items;
     const int64_t lines = metrics_.step / config_.metrics.log_every_steps;
     metrics_.step = items_ / ranks;
@@ -390,18 +356,30 @@ class Run {
 
   void take_results(bool wait) {
     while (const std::optional<StepResult> r = trainer_.next_result(wait)) {
-      result_.last_loss = r->loss;
-      if (!std::isfinite(r->loss)) not_finite(*r);
-      epoch_loss_ += r->loss;
-      ++epoch_steps_;
-      interval_loss_ += r->loss;
-      ++interval_steps_;
+      if (r->weight > 0) result_.last_loss = r->loss;
+      check_loss(*r);
+      epoch_.add(r->loss, r->weight);
+      interval_.add(r->loss, r->weight);
     }
+  }
+
+  void check_loss(const StepResult& r) {
+    if (!std::isfinite(r.loss)) not_finite(r);
+    if (r.weight == 0) nothing_counts("step " + std::to_string(r.step + 1), "batch");
+  }
+
+  // `part`: what has no label that counts. Said once.
+  void nothing_counts(const std::string& what, const std::string& part) {
+    if (!uncounted_.insert(part).second) return;
+    reporter_.note("warning: " + what + " counts nothing, because every label of the " + part +
+                   " is training.ignore_label = " + std::to_string(config_.training.ignore_label) +
+                   "; it has no loss, and is left out of means and of the best; give the " + part +
+                   " labels that count, or remove training.ignore_label");
   }
 
   void not_finite(const StepResult& r) {
     const std::string text =
-        "the loss of step " + std::to_string(r.step + 1) + " is " + std::to_string(r.loss) +
+        "the loss of step " + std::to_string(r.step + 1) + " is " + formatted("%f", r.loss) +
         "; lower optimizer.lr, clip gradients with training.max_norm, or check the data";
     if (config_.debug.nan == "stop") throw NumericError(text);
     if (!warned_) reporter_.note("warning: " + text);
@@ -413,16 +391,21 @@ class Run {
     Metrics m = metrics_;
     m.device = device_.read();
     if (interval_samples_ == 0) return m;
-    const std::chrono::duration<double> elapsed = Clock::now() - mark_;
-    if (interval_steps_ > 0) m.loss = interval_loss_ / static_cast<double>(interval_steps_);
-    set_rates(m, static_cast<double>(interval_samples_) / std::max(elapsed.count(), 1e-9));
+    if (interval_.steps > 0) m.loss = interval_.mean();
+    set_rates(m, rate_of(interval_samples_, mark_));
     return m;
+  }
+
+  // Samples a second since then.
+  static double rate_of(int64_t samples, Clock::time_point since) {
+    const std::chrono::duration<double> elapsed = Clock::now() - since;
+    return static_cast<double>(samples) / std::max(elapsed.count(), 1e-9);
   }
 
   void log() {
     trainer_.confirm_results();
     // If the device is behind, waits for a loss to report.
-    if (interval_steps_ == 0) take_results(true);
+    if (interval_.steps == 0) take_results(true);
     report_notes();
     metrics_ = current();
     take_loss_scaling();
@@ -444,8 +427,8 @@ class Run {
   }
 
   void restart_interval() {
-    interval_loss_ = 0;
-    interval_steps_ = interval_samples_ = 0;
+    interval_ = {};
+    interval_samples_ = 0;
     mark_ = Clock::now();
   }
 
@@ -466,8 +449,10 @@ class Run {
   }
 
   void validate() {
-    if (validated_ == trainer_.steps_done()) return;
-    validated_ = trainer_.steps_done();
+    const int64_t step = trainer_.steps_done();
+    if (validated_ == step) return;
+    const auto begin = Clock::now();
+    validated_ = result_.validated = step;
     take_results(true);
     metrics_ = current();
     take_loss_scaling();
@@ -476,16 +461,34 @@ class Run {
     });
     report_notes();
     result_.validation = e;
+    report_validation(e);
+    // The next line of a run that goes on from here is that of one that has not ended here.
+    if (validation_is_regular(step) || step % config_.metrics.log_every_steps == 0)
+      restart_interval();
+    epoch_mark_ += Clock::now() - begin;
+    take_validation(e);
+  }
+
+  void report_validation(const Evaluation& e) {
     Metrics m = metrics_;
     m.validation_loss = e.loss;
     if (programs_.spec().classes > 0) m.validation_accuracy = e.accuracy;
     m.validation = e.metrics;
     m.epoch_seconds = epoch_seconds();
     validated_metrics_ = m;
+    result_.validation_accuracy = m.validation_accuracy;
     reporter_.line(m);
-    restart_interval();
-    if (!std::isfinite(e.loss)) return validation_not_finite(e.loss);
-    take_monitored(e);
+  }
+
+  void take_validation(const Evaluation& e) {
+    if (!e.counts) {
+      nothing_counts("the validation after step " + std::to_string(validated_), "validation part");
+    } else if (!std::isfinite(e.loss)) {
+      validation_not_finite(e.loss);
+    } else {
+      return take_monitored(e);
+    }
+    decide(std::nan(""));
   }
 
   void take_monitored(const Evaluation& e) {
@@ -498,12 +501,17 @@ class Run {
     }
     // Ranks whose devices round differently must not decide differently.
     const double value = programs_.maximum({e.monitored(monitor)})[0];
-    if (!result_.best_value ||
-        (larger_is_better(monitor) ? value > *result_.best_value : value < *result_.best_value)) {
-      result_.best_value = value;
-      result_.best_step = validated_;
-    }
+    const double best = result_.best ? result_.best->value : std::nan("");
+    if (is_better(value, best, larger_is_better(monitor)))
+      result_.best = {value, validated_, e.loss, validated_metrics_.validation_accuracy};
     if (checkpoints_) checkpoints_->validated(validated_, value);
+    decide(value);
+  }
+
+  // NaN: the validation has no value. One that only ends the run decides nothing, so that a run
+  // that goes on from here decides as one that has not ended here.
+  void decide(double value) {
+    if (!validation_is_regular(validated_)) return;
     plateau_.add(value);
     early_stopping_.add(value);
     result_.stopped_early = early_stopping_.ended();
@@ -513,7 +521,7 @@ class Run {
   void validation_not_finite(double loss) {
     const std::string text =
         "the validation loss after step " + std::to_string(trainer_.steps_done()) + " is " +
-        std::to_string(loss) +
+        formatted("%f", loss) +
         "; lower optimizer.lr, clip gradients with training.max_norm, or check the validation data";
     if (config_.debug.nan == "stop") {
       result_.numeric_error = text;
@@ -544,14 +552,15 @@ class Run {
   Clock::time_point begin_, mark_;
   double flops_ = 0;  // of the model for one sample; 0: not needed
   std::optional<Clock::time_point> epoch_begin_;
-  double epoch_loss_ = 0;
-  int64_t epoch_steps_ = 0, epoch_after_ = 0;  // epoch_after_: the step that it goes on after
+  Clock::time_point epoch_mark_;  // the begin of the epoch's training, validations left out
+  LossMean epoch_, interval_;
+  int64_t epoch_samples_ = 0, epoch_after_ = 0;  // epoch_after_: the step that it goes on after
   Metrics validated_metrics_;
   std::optional<Profiler> profiler_;
-  double interval_loss_ = 0;
-  int64_t interval_steps_ = 0, interval_samples_ = 0, items_ = 0;
+  int64_t interval_samples_ = 0, items_ = 0;
   int64_t validated_ = 0;  // number of steps at the last validation
   bool warned_ = false;
+  std::set<std::string> uncounted_;  // what has been said to count nothing
 };
 
 }  // namespace

@@ -48,16 +48,22 @@ struct RunResult {
   // throws this as an error.
   std::string checkpoint_error;
   bool stopped_early = false;  // by [early_stopping]
-  bool restored_best = false;  // the weights are those of the best checkpoint
+  // The step whose weights early_stopping.restore_best has given the model; empty: it keeps those
+  // of the last step.
+  std::optional<int64_t> restored_step;
   // What the whole run took on this rank, validations and checkpoints included.
   double seconds = 0;
   // The whole epochs of this run, and the mean time of one, its validation included.
   int64_t epochs = 0;
   double epoch_seconds = 0;
-  // The best validation of this run by validation.monitor: its value, and the step behind which it
-  // was made.
-  std::optional<double> best_value;
-  int64_t best_step = 0;
+  // The best validation of the run by validation.monitor, also of the part before a checkpoint that
+  // it went on from; empty: no validation had a number.
+  std::optional<BestValidation> best;
+  // Not 0: what was validated up to this step is not known, because the checkpoint says nothing of
+  // it, or of another monitor.
+  int64_t best_after = 0;
+  int64_t validated = 0;                      // the step of `validation`
+  std::optional<double> validation_accuracy;  // of `validation`, in a classification
   // The mean training loss of the steps from `unfinished_after` (not included) to `steps`, if the
   // run has ended inside an epoch.
   std::optional<double> unfinished_loss;

@@ -8,6 +8,7 @@
 #include "runtime/model/layer_types.h"
 #include "runtime/step/make_strategy.h"
 #include "runtime/step/ranks.h"
+#include "runtime/train/formatted.h"
 #include "runtime/train/metrics/validation_metrics.h"
 #include "runtime/train/open.h"
 #include "runtime/train/weights.h"
@@ -250,8 +251,9 @@ std::vector<std::byte> StepPrograms::read(const void* address, uint64_t bytes) {
 
 double StepPrograms::read_scalar(const StepProgram& p, ValueId id) {
   const std::vector<std::byte> bytes = read(p.program->address(id), graph::dtype_bytes(dtype()));
-  if (dtype() == RT_FLOAT64) return *reinterpret_cast<const double*>(bytes.data());
-  return *reinterpret_cast<const float*>(bytes.data());
+  if (dtype() == RT_FLOAT64)
+    return without_sign_of_nan(*reinterpret_cast<const double*>(bytes.data()));
+  return without_sign_of_nan(*reinterpret_cast<const float*>(bytes.data()));
 }
 
 std::optional<LossScaling> StepPrograms::loss_scaling() {

@@ -28,10 +28,31 @@ std::string time_line(const RunResult& r) {
   std::string text = "time: " + time_text(r.seconds);
   if (r.epochs > 0) text += " (" + time_text(r.epoch_seconds) + " an epoch)";
   if (r.cost.steps > 0) text += formatted(", %.3f ms a step", r.cost.seconds * 1e3);
-  if (r.tokens_per_second) text += formatted(", %.0f tokens/s", *r.tokens_per_second);
+  if (r.tokens_per_second) text += ", " + rate_text(*r.tokens_per_second) + " tokens/s";
   if (r.mfu) text += formatted(", MFU %.1f%%", *r.mfu * 100);
   if (r.joules) text += ", about " + energy_text(*r.joules) + " of the device";
   return text;
+}
+
+// Numbers that the line has already are left out.
+std::string best_line(const RunResult& r, const std::string& monitor) {
+  if (!r.best) return "";
+  std::string text = formatted("best validation %s: %.4f", monitor.c_str(), r.best->value);
+  if (r.best->loss && *r.best->loss != r.best->value)
+    text += formatted(", loss %.4f", *r.best->loss);
+  if (r.best->accuracy && *r.best->accuracy != r.best->value)
+    text += formatted(", accuracy %.4f", *r.best->accuracy);
+  text += formatted(", after step %ld", r.best->step);
+  if (r.best_after > 0) text += formatted(" (of those after step %ld)", r.best_after);
+  return text + "\n";
+}
+
+// The last validation, unless it is the best.
+std::string last_line(const RunResult& r) {
+  if (!r.validation || (r.best && r.best->step == r.validated)) return "";
+  std::string text = formatted("last validation loss: %.4f", r.validation->loss);
+  if (r.validation_accuracy) text += formatted(", accuracy %.4f", *r.validation_accuracy);
+  return text + formatted(", after step %ld\n", r.validated);
 }
 
 std::string files_line(const std::filesystem::path& folder) {
@@ -58,9 +79,7 @@ std::string unfinished_epoch(const RunResult& r) {
 std::string summary(const RunResult& r, const std::string& monitor,
                     const std::filesystem::path& folder) {
   std::string text = unfinished_epoch(r);
-  if (r.best_value)
-    text += formatted("best validation %s: %.4f, after step %ld\n", monitor.c_str(), *r.best_value,
-                      r.best_step);
+  text += best_line(r, monitor) + last_line(r);
   return text + time_line(r) + "\n" + files_line(folder);
 }
 

@@ -5,11 +5,14 @@
 #include <chrono>
 #include <cstring>
 #include <deque>
+#include <limits>
 #include <set>
 
 #include "plugins/host/drain.h"
 #include "runtime/error.h"
 #include "runtime/step/freeze.h"
+#include "runtime/train/formatted.h"
+#include "runtime/train/loss_mean.h"
 #include "runtime/train/loss_window.h"
 #include "runtime/train/metrics/validation_metrics.h"
 #include "runtime/train/open.h"
@@ -67,6 +70,7 @@ struct Trainer::State {
   void add_predictions(ValidationMetrics& metrics, const StepProgram& p, const data::Batch& batch);
   // The labels of a batch, which begins with its valid rows, without those that are ignored.
   double counted_labels(const data::Batch& batch) const;
+  StepResult next_loss(const WeighedLoss& loss) { return {results++, loss.loss, loss.weight}; }
   std::vector<const model::Parameter*> statistics();
   std::vector<int> replicas() const;
 
@@ -184,6 +188,7 @@ std::vector<double> Trainer::State::read_outputs(const StepProgram& p) {
                 RT_FLOAT64);
   std::vector<double> numbers(bytes.size() / sizeof(double));
   std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  std::transform(numbers.begin(), numbers.end(), numbers.begin(), without_sign_of_nan<double>);
   return numbers;
 }
 
@@ -263,8 +268,9 @@ void Trainer::step(const data::Batch& batch, double learning_rate) {
   const std::vector<StepForm>& forms = s.prepare(batch);
   StepProgram& last = s.run(forms, batch, learning_rate, s.steps);
   const exec::HostSpan span(s.spans, exec::SpanKind::kReport);
-  if (s.losses->full()) s.early.push_back({s.results++, *s.losses->pop(true)});
-  s.losses->push(s.programs.stream(), last.program->address(last.values.loss));
+  if (s.losses->full()) s.early.push_back(s.next_loss(*s.losses->pop(true)));
+  s.losses->push(s.programs.stream(), last.program->address(last.values.loss),
+                 weight_of_step(batch, s.programs.config().training.global_batch_size));
   ++s.steps;
 }
 
@@ -280,9 +286,9 @@ std::optional<StepResult> Trainer::next_result(bool wait) {
     s.early.pop_front();
     return result;
   }
-  const std::optional<double> loss = s.losses->pop(wait);
+  const std::optional<WeighedLoss> loss = s.losses->pop(wait);
   if (!loss) return std::nullopt;
-  return StepResult{s.results++, *loss};
+  return s.next_loss(*loss);
 }
 
 void Trainer::confirm_results() {
@@ -349,9 +355,12 @@ Evaluation Trainer::evaluate_present(data::Loader& loader, const BatchBegins& be
   }
   std::array<double, kSums> all = {};
   for (size_t i = 0; i < sums.size(); ++i) all[i % kSums] += sums[i];
-  const auto mean = [](double sum, double weight) { return weight > 0 ? sum / weight : sum; };
+  const auto mean = [](double sum, double weight) {
+    return weight > 0 ? sum / weight : std::numeric_limits<double>::quiet_NaN();
+  };
   Evaluation e{mean(all[0], all[3]), mean(all[1], all[4]), static_cast<int64_t>(all[2])};
-  e.metrics = metrics.combine(gather_over(s.collectives()), e.loss);
+  e.counts = all[3] > 0;
+  e.metrics = metrics.combine(gather_over(s.collectives()), e.loss, e.counts);
   return e;
 }
 

@@ -20,12 +20,13 @@ namespace runtime::train {
 class StepPrograms;
 struct LossScaling;
 
-// The result of an evaluation over all ranks.
+// The result of an evaluation over all ranks. Where no label counts, all numbers are NaN.
 struct Evaluation {
   double loss = 0;      // mean over the samples and their labels
   double accuracy = 0;  // classification only
   int64_t samples = 0;
   MetricValues metrics = {};  // those of validation.metrics
+  bool counts = true;         // whether a label has counted
 
   // The value of validation.monitor.
   double monitored(const std::string& monitor) const;
@@ -35,6 +36,7 @@ struct Evaluation {
 struct StepResult {
   int64_t step = 0;  // from 0
   double loss = 0;
+  double weight = 1;  // of the loss in a mean, see loss_mean.h; 0: no label counts
 };
 
 // One rank of a job, used by one thread at a time; several trainers may live in one process. Every

@@ -1,5 +1,6 @@
 #include "tools/report/page.h"
 
+#include <cstdio>
 #include <system_error>
 
 #include "runtime/error.h"
@@ -14,14 +15,22 @@ namespace fs = std::filesystem;
 
 constexpr size_t kBestRuns = 8;  // of a sweep, whose curves are drawn
 
-// The runs of the best trials, as far as their folders are there.
+// The runs of the best trials, as far as their folders are there and can be read: a trial that has
+// failed may have left anything.
 std::vector<Run> best_runs(const Sweep& sweep) {
   std::vector<Run> runs;
   for (const Trial& trial : sweep.trials) {
     const fs::path folder = folder_of(sweep, trial);
     if (folder.empty()) continue;
-    runs.push_back(read_run(folder));
-    runs.back().name = "trial " + std::to_string(trial.number);
+    try {
+      Run run = read_run(folder);
+      if (run.metrics.curves.empty()) continue;
+      run.name = "trial " + std::to_string(trial.number);
+      runs.push_back(std::move(run));
+    } catch (const runtime::Error& error) {
+      std::fprintf(stderr, "note: the run of trial %s is left out: %s\n",
+                   std::to_string(trial.number).c_str(), error.what());
+    }
     if (runs.size() == kBestRuns) break;
   }
   return runs;

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "tools/report/chart.h"
 #include "tools/report/section.h"
@@ -25,6 +26,7 @@ struct Part {
   const char* name;
   double ns;
   int colour;
+  double within_ns = 0;  // time that is in other parts already
 };
 
 // What a step consists of. Phases that are not known take no time. Exposed communication is a part
@@ -49,7 +51,7 @@ std::vector<Part> parts_of(const RankProfile& rank) {
   Part& waiting = parts[kWaiting];
   if (sum > rank.step_ns * kRounding) {  // the phases contain it
     sum -= waiting.ns;
-    waiting.ns = 0;
+    waiting.within_ns = std::exchange(waiting.ns, 0);
   }
   parts.push_back({"other", std::max(0.0, rank.step_ns - sum), 7});
   return parts;
@@ -84,9 +86,18 @@ std::vector<bool> shown_parts(const Profile& profile) {
   std::vector<bool> shown(parts_of(profile.ranks[0]).size());
   for (const RankProfile& rank : profile.ranks) {
     const std::vector<Part> parts = parts_of(rank);
-    for (size_t i = 0; i < parts.size(); ++i) shown[i] = shown[i] || parts[i].ns > 0;
+    for (size_t i = 0; i < parts.size(); ++i)
+      shown[i] = shown[i] || parts[i].ns + parts[i].within_ns > 0;
   }
   return shown;
+}
+
+// What is in other parts already is said as such, and not as no time.
+Cell part_cell(const Part& part) {
+  if (!(part.within_ns > 0)) return {part.ns * kNs, Unit::kSeconds};
+  Cell cell(to_text(part.within_ns * kNs, Unit::kSeconds) + " within the phases");
+  cell.order = part.within_ns * kNs;
+  return cell;
 }
 
 Html step_table(const Profile& profile) {
@@ -105,7 +116,7 @@ Html step_table(const Profile& profile) {
                              Cell(stack(parts_of(rank))), Cell(rank.step_ns * kNs, Unit::kSeconds)};
     const std::vector<Part> parts = parts_of(rank);
     for (size_t part = 0; part < parts.size(); ++part)
-      if (shown[part]) row.emplace_back(parts[part].ns * kNs, Unit::kSeconds);
+      if (shown[part]) row.push_back(part_cell(parts[part]));
     row.emplace_back(rank.cpu_utilisation, Unit::kNumber);
     row.emplace_back(rank.device_utilisation, Unit::kFraction);
     table.rows.push_back(std::move(row));

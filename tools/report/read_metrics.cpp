@@ -144,12 +144,15 @@ class Reader {
     metrics_.confusion_step = step;
   }
 
+  // Epochs count from 1, but older programs have counted them from 0.
+  int64_t first_epoch() const { return epoch_ends_.contains(0) ? 0 : 1; }
+
   // An epoch ends with a line. Later epochs tell that the first one is whole.
   double steps_per_epoch() const {
     if (size_.steps_per_epoch > 0) return size_.steps_per_epoch;
     if (epoch_ends_.size() < 2) return kUnknown;
     const auto first = epoch_ends_.begin(), second = std::next(first);
-    if (first->first == 0) return first->second.step;
+    if (first->first == first_epoch()) return first->second.step;
     return (second->second.step - first->second.step) /
            static_cast<double>(second->first - first->first);
   }
@@ -159,8 +162,9 @@ class Reader {
     double before = 0;
     for (const auto& [epoch, end] : epoch_ends_) {
       const double done = end.step / metrics_.steps_per_epoch;
-      const bool whole = !(done < static_cast<double>(epoch + 1) - 1e-9);
-      metrics_.epochs.push_back({epoch, end.seconds - before, whole});
+      const int64_t number = epoch - first_epoch();
+      const bool whole = !(done < static_cast<double>(number + 1) - 1e-9);
+      metrics_.epochs.push_back({number, end.seconds - before, whole});
       before = end.seconds;
     }
   }

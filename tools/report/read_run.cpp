@@ -91,10 +91,14 @@ double batch_of(const Settings& settings) {
 }
 
 void read_metrics_of(Run& run, double steps_per_epoch) {
-  if (!has(run.folder, "metrics.jsonl")) {
+  // A run that has diverged in its first steps, or has just begun, has an empty file.
+  std::error_code error;
+  if (!has(run.folder, "metrics.jsonl") ||
+      (fs::file_size(run.folder / "metrics.jsonl", error) == 0 && !error)) {
     run.notes.emplace_back(
-        "there is no metrics.jsonl (metrics.jsonl is off in the configuration, or no line was "
-        "written yet)");
+        "there is no metrics.jsonl, or it has no line (metrics.jsonl is off in the configuration, "
+        "or "
+        "the run has just begun, or has diverged before its first line)");
     return;
   }
   run.metrics =

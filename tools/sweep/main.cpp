@@ -59,7 +59,9 @@ int run(const Arguments& arguments) {
   const std::vector<Record> list = ranking(folder.records(), sweep.maximize);
   show_results(sweep, sweep.folder, list);
   if (list[0].done()) return 0;
-  throw runtime::ConfigurationError("every trial has failed, see above; try one alone (--dry-run)");
+  throw runtime::ConfigurationError(
+      "every trial has failed, see above; mend the configuration or the sweep's file, and run the "
+      "trials again with --resume");
 }
 
 int main_of(int argc, char** argv) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -87,6 +88,15 @@ void Records::add(const Record& record) {
   if (written != static_cast<ssize_t>(line.size()) || ::fsync(file_.get()) != 0)
     cannot_write(path_);
   records_.push_back(record);
+}
+
+void Records::clear() {
+  if (::ftruncate(file_.get(), 0) != 0 || ::fsync(file_.get()) != 0) cannot_write(path_);
+  records_.clear();
+}
+
+bool Records::any_done() const {
+  return std::any_of(records_.begin(), records_.end(), [](const Record& r) { return r.done(); });
 }
 
 const Record* Records::find(int64_t trial, int64_t rung) const {

@@ -38,10 +38,15 @@ class Records {
   // DataError if that fails.
   void add(const Record& record);
 
+  // Removes all records. Throws DataError if that fails.
+  void clear();
+
   // The records in the order of the file. If a trial has several of one rung, the last one counts.
   const std::vector<Record>& all() const { return records_; }
   // The record that counts; nullptr: there is none.
   const Record* find(int64_t trial, int64_t rung) const;
+  // Whether any trial has come to the end of a rung.
+  bool any_done() const;
 
  private:
   std::string path_;

@@ -14,6 +14,7 @@
 
 #include "runtime/error.h"
 #include "runtime/launch/cores.h"
+#include "tools/sweep/monitor.h"
 #include "tools/sweep/rungs.h"
 #include "tools/trials/pool.h"
 
@@ -79,8 +80,12 @@ class Rung {
   // Returns the signal that ended it, 0: all have a record now.
   int run(const std::vector<int64_t>& numbers) {
     std::deque<int64_t> waiting;
-    for (const int64_t trial : numbers)
-      if (folder_.records().find(trial, rung_) == nullptr) waiting.push_back(trial);
+    for (const int64_t trial : numbers) {
+      const Record* const record = folder_.records().find(trial, rung_);
+      if (record != nullptr && record->done()) continue;
+      if (record != nullptr && rung_ == 0) forget_run(trial);
+      waiting.push_back(trial);
+    }
     total_ = numbers.size();
     finished_ = total_ - waiting.size();
     while (pool_.signal() == 0 && (!waiting.empty() || pool_.running() > 0)) {
@@ -92,6 +97,12 @@ class Rung {
   }
 
  private:
+  // A run that has failed may have been of another configuration, and begins anew.
+  void forget_run(int64_t trial) const {
+    std::error_code ignored;
+    fs::remove_all(run_folder(trial), ignored);
+  }
+
   struct Running {
     int64_t trial = 0;
     size_t slot = 0;
@@ -188,12 +199,18 @@ bool has_new_value(const Sweep& sweep, const Trial& trial, std::set<std::string>
   return is_new;
 }
 
-// Checks the command line of a trial as `runtime config check` does.
-void check(const Sweep& sweep, const Trial& trial, size_t number, const std::string& path) {
+// The configuration of a trial with its settings, as commands take it that do not train.
+std::vector<std::string> checked_arguments(const Sweep& sweep, const Trial& trial) {
   std::vector<std::string> arguments = arguments_of(sweep, trial, 0, "run");
   const auto resume = std::find(arguments.begin(), arguments.end(), "--resume");
   arguments.erase(resume, resume + 2);
   arguments.erase(arguments.begin());
+  return arguments;
+}
+
+// Checks the command line of a trial as `runtime config check` does.
+void check(const Sweep& sweep, const Trial& trial, size_t number, const std::string& path) {
+  std::vector<std::string> arguments = checked_arguments(sweep, trial);
   arguments.insert(arguments.begin(), {"config", "check"});
   try {
     trials::output_of(arguments);
@@ -205,6 +222,17 @@ void check(const Sweep& sweep, const Trial& trial, size_t number, const std::str
     throw runtime::Error(error.exit_code(),
                          fmt::format("{}: trial {} ({}): {}", path, number, text_of(trial), what));
   }
+}
+
+// The settings of a trial may change what is measured, but most sweeps have only one answer.
+void check_monitor(const Sweep& sweep, const Trial& trial, const std::string& path) {
+  std::vector<std::string> arguments = checked_arguments(sweep, trial);
+  arguments.insert(arguments.begin(), {"config", "show"});
+  const std::string why = why_not_measured(
+      sweep.monitor, runtime::config::parse_toml(trials::output_of(arguments), sweep.config));
+  if (why.empty()) return;
+  throw runtime::ConfigurationError(
+      fmt::format("{}: monitor = \"{}\" is never measured: {}", path, sweep.monitor, why));
 }
 
 }  // namespace
@@ -233,6 +261,7 @@ void check_trials(const Sweep& sweep, const std::vector<Trial>& trials, const st
     const bool is_new = has_new_value(sweep, trials[number], seen);
     if (number < kAllChecked || is_new) check(sweep, trials[number], number, path);
   }
+  if (!trials.empty()) check_monitor(sweep, trials[0], path);
 }
 
 double value_of(const Sweep& sweep, const std::string& run_folder) {

@@ -17,7 +17,8 @@ namespace tools::sweep {
 // folder.
 class SweepFolder {
  public:
-  // `resume`: the folder must hold this very sweep, which goes on; else it must hold none. If runs
+  // `resume`: the folder must hold this very sweep, which goes on, or one of which every trial that
+  // has ended has failed, which begins anew if it is another one; else it must hold none. If runs
   // that a killed sweep has left behind still save themselves, waits up to a minute for them.
   // Throws ConfigurationError if the folder does not fit, and DataError if it cannot be written.
   // `text`: the sweep's file; `trials`: what is written into plan.json, and replaced by what is
@@ -31,6 +32,7 @@ class SweepFolder {
 
  private:
   void lock(bool resume);
+  void begin_anew();
 
   std::string path_;
   // Without O_CLOEXEC: the runs inherit it, so that the lock lasts as long as they do.
@@ -45,14 +47,16 @@ std::vector<std::string> arguments_of(const Sweep& sweep, const Trial& trial, in
 
 // Checks the configurations of the trials as `runtime config check` does: the first thousand, and
 // of the others those that bring a value of a list which no trial before has. `path` is the file of
-// the sweep. Throws ConfigurationError that names the trial with its settings.
+// the sweep. Throws ConfigurationError that names the trial with its settings, or says why the
+// first trial never measures the monitor.
 void check_trials(const Sweep& sweep, const std::vector<Trial>& trials, const std::string& path);
 
 // Returns the monitor of a finished run, from its metrics.jsonl. Throws DataError if the file has
 // no such number.
 double value_of(const Sweep& sweep, const std::string& run_folder);
 
-// Runs what has no record yet, `sweep.parallel` runs at a time, and records how each ends. Returns
+// Runs what has no record yet or has failed in an earlier attempt, `sweep.parallel` runs at a time,
+// and records how each ends. Returns
 // the signal that has ended it, 0 if all is done. Throws DataError if a record cannot be written.
 int run_trials(const Sweep& sweep, const std::vector<Trial>& trials, SweepFolder& folder);
 

@@ -68,21 +68,35 @@ SweepFolder::SweepFolder(const std::string& folder, const std::string& text, boo
   const bool is_there = fs::exists(file);
   if (is_there && !resume) {
     throw runtime::ConfigurationError(
-        folder + " holds a sweep; go on with it (--resume), or set folder to another one");
+        folder +
+        " holds a sweep; go on with it (--resume), which also runs again what has failed, or set "
+        "folder to another one");
   }
+  records_.emplace((fs::path(folder) / "sweep.jsonl").string());
   if (is_there) {
     const Json plan = read_plan(file);
-    if (plan["sweep"] != text) {
+    if (plan["sweep"] == text) {
+      trials = trials_of(plan);
+      return;
+    }
+    if (records_->any_done() || records_->all().empty()) {
       throw runtime::ConfigurationError(
           file.string() +
           ": the sweep in this folder was begun with another file; set folder to "
           "another one, or undo the changes (the text is in plan.json)");
     }
-    trials = trials_of(plan);
-  } else {
-    runtime::system::write_file(file.string(), plan_of(text, trials).dump(1) + "\n");
+    begin_anew();
   }
-  records_.emplace((fs::path(folder) / "sweep.jsonl").string());
+  runtime::system::write_file(file.string(), plan_of(text, trials).dump(1) + "\n");
+}
+
+// Failed runs of other settings are of no use to the next ones.
+void SweepFolder::begin_anew() {
+  std::cerr << "note: no trial of the sweep in " << path_
+            << " has a result, so that it begins anew with the changed file\n";
+  for (const auto& entry : fs::directory_iterator(fs::path(path_) / "runs"))
+    fs::remove_all(entry.path());
+  records_->clear();
 }
 
 void SweepFolder::lock(bool resume) {

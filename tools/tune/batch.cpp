@@ -10,6 +10,7 @@
 #include <map>
 
 #include "runtime/error.h"
+#include "runtime/train/formatted.h"
 #include "tools/trials/pool.h"
 #include "tools/tune/batch_search.h"
 #include "tools/tune/batch_trial.h"
@@ -55,10 +56,11 @@ class Trials {
     if (pool_.signal() != 0) throw Interrupted{pool_.signal()};
     const BatchTrial trial = judge(size, *ended);
     done_[size] = trial;
-    std::cerr << fmt::format("batch size {}: {}", size,
-                             trial.speed
-                                 ? fmt::format("{:.0f} samples/s", trial.speed->samples_per_second)
-                                 : trial.reason)
+    std::cerr << fmt::format(
+                     "batch size {}: {}", size,
+                     trial.speed
+                         ? runtime::train::rate_text(trial.speed->samples_per_second) + " samples/s"
+                         : trial.reason)
               << std::endl;
     return trial.speed.has_value();
   }
@@ -109,8 +111,9 @@ std::string row_of(const BatchTrial& trial) {
   if (!trial.speed) return fmt::format("{:>11}  {}\n", trial.size, trial.reason);
   const BatchSpeed& s = *trial.speed;
   return fmt::format(
-      "{:>11} {:>11.0f} {:>10.3f} {:>12.1f} {:>12} {:>12}\n", trial.size, s.samples_per_second,
-      s.step_ms, static_cast<double>(s.memory_bytes) / (1 << 20),
+      "{:>11} {:>11} {:>10.3f} {:>12.1f} {:>12} {:>12}\n", trial.size,
+      runtime::train::rate_text(s.samples_per_second), s.step_ms,
+      static_cast<double>(s.memory_bytes) / (1 << 20),
       s.device_memory_bytes
           ? fmt::format("{:.1f}", static_cast<double>(*s.device_memory_bytes) / (1 << 20))
           : "-",
@@ -159,9 +162,10 @@ void print(const std::map<int64_t, BatchTrial>& done, const std::string& key, in
   for (const auto& [size, trial] : done) fmt::print("{}", row_of(trial));
   fmt::print("\n{}\n", trials::text_plot(plot_of(done, key)));
   const BatchTrial& fastest = fastest_of(done);
-  fmt::print("{}: {} = {}\nfastest that was measured: {} = {}, {:.0f} samples/s\n\n{}",
+  fmt::print("{}: {} = {}\nfastest that was measured: {} = {}, {} samples/s\n\n{}",
              largest < most ? "largest that fits" : "fits, and no larger one was tried (--most)",
-             key, largest, key, fastest.size, fastest.speed->samples_per_second,
+             key, largest, key, fastest.size,
+             runtime::train::rate_text(fastest.speed->samples_per_second),
              trials::toml_lines({{key, fastest.size}}));
 }
 

@@ -58,6 +58,7 @@ trials::Settings settings_of(const LrArguments& arguments, const Rates& rates,
           {"lr_scheduler.milestones", Json::array()},
           {"validation.every_epochs", 0},
           {"validation.every_steps", 0},
+          {"debug.nan", "stop"},
           {"early_stopping.patience", 0},
           {"early_stopping.restore_best", false},
           {"checkpoint.interval_steps", 0},
@@ -101,11 +102,13 @@ class Progress {
   bool shown_;
 };
 
-// The loss of a step, or nullopt for a line without one; a loss that is not finite is null in JSON.
+// The loss of a step, or nullopt for a line without one. A step of which no label counts has null;
+// one that is not finite ends the training, because debug.nan is "stop".
 std::optional<LrPoint> point_of(const std::string& line) {
   const Json j = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!j.is_object() || !j.contains("loss") || !j.contains("lr")) return std::nullopt;
-  return LrPoint{j["lr"], j["loss"].is_number() ? j["loss"].get<double>() : NAN};
+  if (!j.is_object() || !j.contains("lr") || !j.contains("loss") || !j["loss"].is_number())
+    return std::nullopt;
+  return LrPoint{j["lr"], j["loss"]};
 }
 
 // What the training has told.

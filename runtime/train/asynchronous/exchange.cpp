@@ -15,7 +15,8 @@ enum Kind : int64_t {
   kTicket,    // from rank 0; number: the work item, or -1
   kGradient,  // to an owner; value: learning rate; payload: its range of the gradient
   kRange,     // from an owner; payload: its parameters
-  kDone,      // to rank 0; number: the work item, count: samples, value: loss
+  kWeight,    // to rank 0, before kDone; value: the weight of the step's loss
+  kDone,      // to rank 0; number: the work item, count: samples, value: loss times weight
   kStop,      // to rank 0; number: the signal
 };
 
@@ -64,7 +65,9 @@ std::optional<int64_t> WorkExchange::next_item() {
 void WorkExchange::push(ItemGradient gradient) {
   const std::lock_guard lock(mutex_);
   missing_ = options_.world_size;
-  done_ = {kDone, gradient.item, gradient.samples, gradient.loss};
+  weight_ = {.kind = kWeight, .value = gradient.weight};
+  done_ = {kDone, gradient.item, gradient.samples,
+           gradient.weight > 0 ? gradient.loss * gradient.weight : 0};
   for (int owner = 0; owner < options_.world_size; ++owner) {
     messenger_.send(owner, {kGradient, gradient.item, 0, gradient.learning_rate,
                             std::move(gradient.ranges[owner])});
@@ -129,6 +132,9 @@ void WorkExchange::receive(int from, exec::Message message) {
       return changed_.notify_all();
     case kRange:
       return receive_range(from, std::move(message.payload));
+    case kWeight:
+      progress_.weight += message.value;
+      return;
     case kDone:
       return receive_done(message);
     case kStop:
@@ -155,6 +161,7 @@ void WorkExchange::receive_gradient(int from, const exec::Message& message) {
 void WorkExchange::receive_range(int from, Bytes range) {
   ranges_[from] = std::move(range);
   if (--missing_ > 0) return;
+  messenger_.send(0, std::move(weight_));
   messenger_.send(0, std::move(done_));
   changed_.notify_all();
 }

@@ -26,12 +26,14 @@ struct ItemGradient {
   double loss = 0;  // what the work item adds to the loss of its step
   int64_t samples = 0;
   std::vector<Bytes> ranges;  // of the gradient: the range of each owner
+  double weight = 1;          // of the step's loss in a mean, see loss_mean.h
 };
 
 // The work of all ranks together.
 struct WorkProgress {
   int64_t items = 0, samples = 0;
-  double loss = 0;  // sum over the work items
+  double loss = 0;    // sum over the work items of loss times weight
+  double weight = 0;  // sum over the work items
 };
 
 // One of the ranks of a job, each of which computes work items and owns a range of the flat
@@ -106,7 +108,7 @@ class WorkExchange {
   int64_t limit_ = 0, opened_ = 0, ended_ = 0;
   bool released_ = false;
   std::optional<int64_t> ticket_;  // rank 0's answer; -1: no work item is left
-  exec::Message done_;             // to be sent to rank 0 when all ranges are back
+  exec::Message weight_, done_;    // to be sent to rank 0 when all ranges are back
   std::vector<Bytes> ranges_;
   int missing_ = 0;  // ranges that are not back yet
   // Used on rank 0.

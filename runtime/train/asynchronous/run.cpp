@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "runtime/train/loss_mean.h"
 #include "runtime/train/open.h"
 #include "runtime/train/schedule.h"
 #include "runtime/train/step_programs.h"
@@ -131,6 +132,7 @@ WorkItem Asynchronous::compute(const data::Batch& batch) {
   item.epoch = batch.epoch;
   item.step = batch.epoch * batches_per_epoch() + batch.index;
   item.learning_rate = learning_rate(config_, item.step, batches_per_epoch());
+  item.weight = weight_of_step(batch, config_.training.global_batch_size);
   int64_t row = 0;
   for (const step::StepForm& key : programs_.forms(step::Purpose::kMicroStep, batch)) {
     const int64_t begin = exec::SpanRecorder::now();
@@ -154,7 +156,8 @@ ItemGradient Asynchronous::gradient_of(const WorkItem& item, const data::Batch& 
                         item.learning_rate,
                         item.loss,
                         batch.valid,
-                        {}};
+                        {},
+                        item.weight};
   const StepProgram& p = programs_.any_program();
   const std::byte* from = start_of(p, p.values.buffers.gradients);
   for (int owner = 0; owner < programs_.world_size(); ++owner, from += owned_->bytes())

@@ -22,7 +22,8 @@ struct WorkItem {
   int64_t step = 0;   // from 0
   int64_t epoch = 0;  // from 0
   double learning_rate = 0;
-  double loss = 0;  // what this work item adds to the loss of its step
+  double loss = 0;    // what this work item adds to the loss of its step
+  double weight = 1;  // of the step's loss in a mean, see loss_mean.h
 };
 
 // One rank's part in stale-synchronous SGD, see README.md. Used by one thread, that of the trainer

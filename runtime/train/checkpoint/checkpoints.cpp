@@ -93,6 +93,36 @@ std::vector<double> best_of(const std::vector<double>& values, int64_t count) {
   return best;
 }
 
+// Whether a checkpoint is that of a validation. A folder may still have a checkpoint of the same
+// step from another attempt.
+bool is_of(const fs::path& checkpoint, const BestValidation& best, const Retention& keep) {
+  try {
+    const SavedState state = read_manifest(checkpoint).state;
+    return state.monitor == keep.monitor && state.monitored == best.value;
+  } catch (const DataError&) {  // a damaged one is none of the best
+    return false;
+  }
+}
+
+fs::path find_best(const std::vector<fs::path>& folders, const BestValidation& best,
+                   const Retention& keep) {
+  for (const fs::path& folder : folders) {
+    const fs::path checkpoint = folder / checkpoint_name(best.step);
+    if (is_of(checkpoint, best, keep)) return checkpoint;
+  }
+  fs::path found;
+  double value = std::nan("");
+  for (const fs::path& folder : folders) {
+    const fs::path checkpoint = best_checkpoint(folder, keep);
+    if (checkpoint.empty()) continue;
+    const double other = *read_manifest(checkpoint).state.monitored;
+    if (!is_better(other, value, larger_is_better(keep.monitor))) continue;
+    found = checkpoint;
+    value = other;
+  }
+  return found;
+}
+
 // Whether a tensor belongs to the model, and not to its optimizer.
 bool is_of_model(const HeldTensor& tensor) {
   return tensor.name.starts_with(kParametersGroup) || tensor.name.starts_with(kStatisticsGroup);
@@ -178,15 +208,16 @@ void restore_owned(const Resumed& from, StepPrograms& programs) {
   write_state(programs, held, assemble(from.path, from.manifest, wanted_slices(held), 0));
 }
 
-bool restore_best(const std::filesystem::path& folder, const Retention& keep,
-                  StepPrograms& programs) {
-  const fs::path best = best_checkpoint(folder, keep);
-  if (best.empty()) return false;
-  const Manifest manifest = read_manifest(best);
+std::optional<int64_t> restore_best(const std::vector<fs::path>& folders,
+                                    const BestValidation& best, const Retention& keep,
+                                    StepPrograms& programs) {
+  const fs::path found = find_best(folders, best, keep);
+  if (found.empty()) return std::nullopt;
+  const Manifest manifest = read_manifest(found);
   std::vector<HeldTensor> held = held_tensors(programs);
   std::erase_if(held, [](const HeldTensor& tensor) { return !is_of_model(tensor); });
-  write_state(programs, held, assemble(best, manifest, wanted_slices(held), 0));
-  return true;
+  write_state(programs, held, assemble(found, manifest, wanted_slices(held), 0));
+  return manifest.state.step;
 }
 
 Checkpoints::Checkpoints(const config::Config& config, StepPrograms& programs,
@@ -230,7 +261,7 @@ bool Checkpoints::minutes_passed() const {
 void Checkpoints::validated(int64_t step, double value) {
   monitored_ = {step, value};
   const double rating = larger_is_better(monitor_) ? -value : value;
-  if (config_.keep_best == 0 || std::isnan(rating)) return;
+  if (config_.keep_best == 0 || !std::isfinite(rating)) return;
   best_.push_back(rating);
   best_ = best_of(best_, config_.keep_best + 1);
   among_best_ = best_.size() <= static_cast<size_t>(config_.keep_best) || rating < best_.back();

@@ -41,10 +41,13 @@ void restore(const Resumed& from, StepPrograms& programs, Trainer& trainer);
 // from the checkpoint. Throws DataError.
 void restore_owned(const Resumed& from, StepPrograms& programs);
 
-// Gives the programs the parameters and running statistics of the best checkpoint in a folder.
-// Every rank calls it. Returns false if no checkpoint has a monitored value. Throws DataError.
-bool restore_best(const std::filesystem::path& folder, const Retention& keep,
-                  StepPrograms& programs);
+// Gives the programs the parameters and running statistics of the checkpoint that `best` was
+// measured on, from the first of the folders that has it; if none has, those of the best checkpoint
+// in all of them. Every rank calls it. Returns the step of
+// the checkpoint, or nullopt if there is none. Throws DataError.
+std::optional<int64_t> restore_best(const std::vector<std::filesystem::path>& folders,
+                                    const BestValidation& best, const Retention& keep,
+                                    StepPrograms& programs);
 
 // Saves the checkpoints of a run. Every rank makes the same calls; used by the thread of the
 // trainer, which must outlive it.

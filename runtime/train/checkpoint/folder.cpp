@@ -84,7 +84,7 @@ std::vector<std::pair<double, fs::path>> by_rating(const fs::path& folder, const
     try {
       const SavedState state = read_manifest(path).state;
       const std::optional<double> value = state.monitored;
-      if (value && !std::isnan(*value) && state.monitor == keep.monitor)
+      if (value && std::isfinite(*value) && state.monitor == keep.monitor)
         rated.emplace_back(larger_is_better(keep.monitor) ? -*value : *value, path);
     } catch (const DataError&) {  // a damaged one is none of the best
     }

@@ -21,6 +21,27 @@ ProgressState progress_from(const nlohmann::json& j) {
           j.at("factor").get<double>()};
 }
 
+// An older program had means of steps, so that each step weighs 1.
+LogSums log_from(const nlohmann::json& j) {
+  const auto steps = j.at("steps").get<int64_t>();
+  const double weight = j.value("weight", static_cast<double>(steps));
+  return {{number(j.at("loss")), weight, steps}, j.at("samples").get<int64_t>()};
+}
+
+nlohmann::ordered_json to_json(const BestValidation& best) {
+  nlohmann::ordered_json j = {{"value", best.value}, {"step", best.step}};
+  if (best.loss) j["loss"] = *best.loss;
+  if (best.accuracy) j["accuracy"] = *best.accuracy;
+  return j;
+}
+
+BestValidation best_from(const nlohmann::json& j) {
+  BestValidation best{j.at("value").get<double>(), j.at("step").get<int64_t>()};
+  if (j.contains("loss")) best.loss = number(j.at("loss"));
+  if (j.contains("accuracy")) best.accuracy = number(j.at("accuracy"));
+  return best;
+}
+
 SavedState from_json(const nlohmann::json& j) {
   SavedState s;
   j.at("step").get_to(s.step);
@@ -31,14 +52,13 @@ SavedState from_json(const nlohmann::json& j) {
   j.at("speeds").get_to(s.speeds);
   for (const auto& stage : j.at("stages"))
     s.stages.push_back({stage.at(0).get<std::string>(), stage.at(1).get<int>()});
-  const auto& log = j.at("log");
-  s.log = {number(log.at("loss")), log.at("steps").get<int64_t>(),
-           log.at("samples").get<int64_t>()};
+  s.log = log_from(j.at("log"));
   j.at("metrics_bytes").get_to(s.metrics_bytes);
   j.at("validated").get_to(s.validated);
   j.at("monitor").get_to(s.monitor);
   if (j.contains("monitored")) s.monitored = number(j.at("monitored"));
   j.at("best").get_to(s.best);
+  if (j.contains("best_validation")) s.best_validation = best_from(j.at("best_validation"));
   s.plateau = progress_from(j.at("plateau"));
   s.early_stopping = progress_from(j.at("early_stopping"));
   j.at("data").get_to(s.data);
@@ -64,12 +84,16 @@ std::string to_json(const SavedState& s) {
   j["stages"] = nlohmann::ordered_json::array();
   for (const parallel::StagedLayer& stage : s.stages)
     j["stages"].push_back(nlohmann::ordered_json::array({stage.layer, stage.stage}));
-  j["log"] = {{"loss", s.log.loss}, {"steps", s.log.steps}, {"samples", s.log.samples}};
+  j["log"] = {{"loss", s.log.loss.sum},
+              {"weight", s.log.loss.weight},
+              {"steps", s.log.loss.steps},
+              {"samples", s.log.samples}};
   j["metrics_bytes"] = s.metrics_bytes;
   j["validated"] = s.validated;
   j["monitor"] = s.monitor;
   if (s.monitored) j["monitored"] = *s.monitored;
   j["best"] = s.best;
+  if (s.best_validation) j["best_validation"] = to_json(*s.best_validation);
   j["plateau"] = to_json(s.plateau);
   j["early_stopping"] = to_json(s.early_stopping);
   j["data"] = s.data;

@@ -9,14 +9,15 @@
 
 #include "runtime/parallel/mesh.h"
 #include "runtime/parallel/stages.h"
+#include "runtime/train/loss_mean.h"
 #include "runtime/train/progress.h"
 
 namespace runtime::train {
 
 // These sums belong to the next line of metrics, which is not written yet.
 struct LogSums {
-  double loss = 0;
-  int64_t steps = 0, samples = 0;
+  LossMean loss = {};
+  int64_t samples = 0;
 };
 
 // SavedState says where a run was when it was saved. From the step follow the epoch, the batch, the
@@ -34,6 +35,7 @@ struct SavedState {
   std::string monitor = "loss";          // validation.monitor, which the next values belong to
   std::optional<double> monitored = {};  // validation.monitor, if it was measured after this step
   std::vector<double> best = {};         // the best values of validation.monitor so far
+  std::optional<BestValidation> best_validation = {};  // of the validations of the whole run
   ProgressState plateau = {}, early_stopping = {};
   std::string data;         // fingerprint of the training data
   std::string preparation;  // of the data, see data/preparation.h; "": an older program saved it

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <limits>
 
 #include "runtime/config/metrics.h"
 #include "runtime/error.h"
@@ -110,13 +111,13 @@ void ValidationMetrics::add(const Predictions& predictions) {
   for (MetricFamily* family : families_) family->add(some);
 }
 
-MetricValues ValidationMetrics::combine(const Gather& gather, double loss) {
+MetricValues ValidationMetrics::combine(const Gather& gather, double loss, bool counts) {
   for (MetricFamily* family : families_) family->combine(gather);
   MetricValues values;
   for (const std::string& name : names_) {
     if (name == "accuracy" || name == "confusion") continue;
-    values.numbers.push_back(
-        {name, name == "perplexity" ? std::exp(loss) : family_of(name).value(name)});
+    const double value = name == "perplexity" ? std::exp(loss) : family_of(name).value(name);
+    values.numbers.push_back({name, counts ? value : std::numeric_limits<double>::quiet_NaN()});
   }
   if (counts_ != nullptr) values.confusion = counts_->matrix();
   return values;

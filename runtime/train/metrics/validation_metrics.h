@@ -42,8 +42,9 @@ class ValidationMetrics {
   bool reads_predictions() const { return !families_.empty(); }
   void add(const Predictions& predictions);
   // The function returns the values over all ranks. `loss` is that of the validation, which must be
-  // the mean cross entropy where perplexity, its exponential, is asked for.
-  MetricValues combine(const Gather& gather, double loss);
+  // the mean cross entropy where perplexity, its exponential, is asked for. `counts`: whether any
+  // row of any rank counts; if none does, all numbers are NaN.
+  MetricValues combine(const Gather& gather, double loss, bool counts = true);
 
  private:
   const MetricFamily& family_of(const std::string& name) const;

@@ -12,6 +12,7 @@
 
 #include "runtime/error.h"
 #include "runtime/train/device_meter.h"
+#include "runtime/train/loss_mean.h"
 #include "runtime/train/loss_window.h"
 #include "runtime/train/metrics_files.h"
 #include "runtime/train/run.h"
@@ -31,16 +32,20 @@ TEST(LossWindowTest, KeepsTheOrderWhileTheDeviceRuns) {
   plugins::host::Stream stream = device->create_stream();
   plugins::host::Memory memory = device->allocate(8);
   LossWindow window(device, RT_FLOAT64);
-  EXPECT_EQ(window.pop(true), std::nullopt);
+  EXPECT_FALSE(window.pop(true));
   std::vector<double> popped;
+  const auto take = [&](const WeighedLoss& loss) {
+    EXPECT_EQ(loss.weight, loss.loss / 8);
+    popped.push_back(loss.loss);
+  };
   for (int i = 0; i < 10; ++i) {
-    if (window.full()) popped.push_back(*window.pop(true));
+    if (window.full()) take(*window.pop(true));
     const double loss = i;
     stream.copy(memory.data(), &loss, sizeof(loss));
-    window.push(stream, memory.data());
+    window.push(stream, memory.data(), loss / 8);
   }
   EXPECT_TRUE(window.full());
-  while (const auto loss = window.pop(true)) popped.push_back(*loss);
+  while (const auto loss = window.pop(true)) take(*loss);
   EXPECT_THAT(popped, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
 }
 
@@ -51,10 +56,30 @@ TEST(LossWindowTest, DoesNotWaitUnlessAsked) {
   LossWindow window(device, RT_FLOAT32);
   const float loss = 2.5f;
   stream.copy(memory.data(), &loss, sizeof(loss));
-  window.push(stream, memory.data());
-  std::optional<double> popped;
+  window.push(stream, memory.data(), 1);
+  std::optional<WeighedLoss> popped;
   while (!(popped = window.pop(false))) usleep(1000);
-  EXPECT_EQ(popped, 2.5);
+  EXPECT_EQ(popped->loss, 2.5);
+}
+
+TEST(LossMean, IsOverTheLabelsThatCount) {
+  LossMean mean;
+  EXPECT_TRUE(std::isnan(mean.mean()));
+  mean.add(1, 1);
+  mean.add(5, 0.25);
+  EXPECT_EQ(mean.mean(), 2.25 / 1.25);
+  mean.add(NAN, 0);
+  mean.add(LossMean{2.25, 1.25, 2});
+  EXPECT_EQ(mean.mean(), 4.5 / 2.5);
+  EXPECT_EQ(mean.steps, 5);
+  LossMean nothing;
+  nothing.add(0, 0);
+  EXPECT_TRUE(std::isnan(nothing.mean()));
+  data::Batch batch;
+  batch.global_valid = 1;
+  EXPECT_EQ(weight_of_step(batch, 4), 0.25);
+  batch.weight = 0;
+  EXPECT_EQ(weight_of_step(batch, 4), 0);
 }
 
 // ---- reporters
@@ -67,6 +92,7 @@ TEST(Reporter, JsonHasTheStableKeys) {
   EXPECT_THAT(keys,
               testing::UnorderedElementsAre("step", "epoch", "loss", "lr", "samples_per_second"));
   EXPECT_EQ(line["step"], 12);
+  EXPECT_EQ(line["epoch"], 2) << "as on the screen";
   EXPECT_EQ(line["loss"], 0.25);
   m.validation_loss = 1;
   m.validation_accuracy = 0.5;
@@ -119,7 +145,7 @@ TEST(Reporter, TheTableLosesTheRowsThatAreMadeAgain) {
   make_csv(file, 5, std::cerr)->line({6, 0, 0.1, 1e-5, 100, std::nullopt, std::nullopt});
   EXPECT_EQ(test::read_text(file),
             "step,epoch,loss,lr,samples_per_second,validation_loss,validation_accuracy\n"
-            "5,0,0.5,0.1,100.0,,\n6,0,0.1,1e-05,100.0,,\n");
+            "5,1,0.5,0.1,100.0,,\n6,1,0.1,1e-05,100.0,,\n");
 }
 
 TEST(Reporter, MetricsFileAppends) {
@@ -236,7 +262,8 @@ TEST(Run, AStepHasOneLineAndTheLossOfAnUnfinishedEpochIsKnown) {
   for (const Metrics& m : recorder.lines) steps.push_back(m.step);
   EXPECT_THAT(steps, ElementsAre(1, 2, 3, 4, 5));
   EXPECT_TRUE(recorder.lines[3].validation_loss);
-  EXPECT_THAT(recorder.validations, ElementsAre(0, 0)) << "the only batch, after steps 2 and 4";
+  EXPECT_TRUE(recorder.lines[4].validation_loss) << "the run ends with a validation";
+  EXPECT_THAT(recorder.validations, ElementsAre(0, 0, 0)) << "the only batch, after steps 2, 4, 5";
   ASSERT_TRUE(result.unfinished_loss);
   EXPECT_EQ(*result.unfinished_loss, recorder.lines.back().loss);
   EXPECT_EQ(result.unfinished_after, 4);

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <vector>
 
 namespace runtime::train {
@@ -47,6 +48,33 @@ TEST(Plateau, IsReduceLROnPlateau) {
       testing::Pointwise(testing::DoubleNear(1e-12), {0.4, 0.04, 0.04, 0.004, 0.004, 0.0004}));
 }
 
+// The margin is a part of the absolute value, so that a negative one is not its own improvement.
+TEST(Plateau, LowersTheRateAtANegativeValueThatStays) {
+  config::Config c;
+  c.optimizer.lr = 1;
+  c.lr_scheduler.name = "plateau";
+  c.lr_scheduler.gamma = 0.5;
+  c.lr_scheduler.patience = 1;
+  c.lr_scheduler.threshold = 0.01;
+  EXPECT_THAT(rates(c, {-1, -1, -1, -1, -1}), testing::ElementsAre(1, 1, 0.5, 0.5, 0.25));
+  EXPECT_THAT(rates(c, {-1, -1.005, -1.005, -1.02, -1.02}),
+              testing::ElementsAre(1, 1, 0.5, 0.5, 0.5));
+  c.validation.monitor = "r2";
+  EXPECT_THAT(rates(c, {-1, -1, -1, -1, -1}), testing::ElementsAre(1, 1, 0.5, 0.5, 0.25));
+  EXPECT_THAT(rates(c, {-1, -0.995, -0.995, -0.5, -0.5}),
+              testing::ElementsAre(1, 1, 0.5, 0.5, 0.5));
+}
+
+TEST(Plateau, ANaNIsAValidationWithoutImprovement) {
+  config::Config c;
+  c.optimizer.lr = 1;
+  c.lr_scheduler.name = "plateau";
+  c.lr_scheduler.gamma = 0.5;
+  c.lr_scheduler.patience = 1;
+  EXPECT_THAT(rates(c, {NAN, NAN, NAN, 5}), testing::ElementsAre(1, 0.5, 0.5, 0.5));
+  EXPECT_THAT(rates(c, {1, NAN, INFINITY, 0.5}), testing::ElementsAre(1, 1, 0.5, 0.5));
+}
+
 TEST(Plateau, OtherSchedulesHaveNone) {
   config::Config c;
   c.lr_scheduler.patience = 0;
@@ -71,6 +99,10 @@ TEST(EarlyStopping, EndsAfterPatience) {
   EXPECT_EQ(ends_after(c, {5, 6, 4, 4, 4, 1}), 5);
   c.early_stopping.min_delta = 0.5;
   EXPECT_EQ(ends_after(c, {5, 4.6, 4.4, 4.2, 4.0}), 5);
+  EXPECT_EQ(ends_after(c, {5, NAN, NAN, 1}), 3);
+  EXPECT_EQ(ends_after(c, {NAN, INFINITY, 1}), 2);
+  EXPECT_EQ(ends_after(c, {INFINITY, 5, 1, NAN, NAN}), 5);
+  EXPECT_EQ(ends_after(c, {-5, -4, -5, -5}), 3);
   c.early_stopping = {.patience = 1};
   c.validation.monitor = "accuracy";
   EXPECT_EQ(ends_after(c, {0.1, 0.2, 0.3, 0.3}), 4);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "runtime/train/formatted.h"
 #include "runtime/train/metrics_files.h"
 #include "tests/runtime/support/devices.h"
 
@@ -113,6 +114,35 @@ TEST(Reporter, TheBarHasALineForAnEpochWithoutValidation) {
   EXPECT_THAT(out.str(), HasSubstr("\nepoch 1/3  step 100  loss 0.2500  2000 samples/s  3.0 s\n"));
 }
 
+TEST(Reporter, TheBarIsFullWhereTheRunEnds) {
+  std::ostringstream out;
+  make_progress_bar(out, std::cerr, 1, 300)->step({300, 0, 0.5, 0.1, 2000, {}, {}}, 300, 38266);
+  make_progress_bar(out, std::cerr, 3, 250)->step({225, 2, 0.5, 0.1, 2000, {}, {}}, 25, 100);
+  EXPECT_THAT(out.str(), HasSubstr("epoch 1/1 [========================] 300/300  loss"));
+  EXPECT_THAT(out.str(), HasSubstr("epoch 3/3 [============            ] 25/50  loss"));
+}
+
+TEST(Reporter, ASlowRateIsNotZero) {
+  std::ostringstream out;
+  Metrics m{100, 0, 0.25, 0.1, 0.0456, {}, {}};
+  make_epoch_lines(out, std::cerr, 3)->epoch(m);
+  EXPECT_THAT(out.str(), HasSubstr("0.0456 samples/s"));
+  EXPECT_EQ(rate_text(45.67), "45.7");
+  EXPECT_EQ(rate_text(456.7), "457");
+}
+
+TEST(Reporter, AnEpochHasItsOwnLineAndNotThatOfItsValidation) {
+  std::ostringstream out;
+  const auto bar = make_progress_bar(out, std::cerr, 3, 300);
+  Metrics m{100, 0, 0.25, 0.1, 2000, 1.0, {}};
+  m.epoch_seconds = 3;
+  bar->line(m);
+  m.samples_per_second = 1000;
+  bar->epoch(m);
+  EXPECT_EQ(out.str(),
+            "epoch 1/3  step 100  loss 0.2500  validation loss 1.0000  1000 samples/s  3.0 s\n");
+}
+
 TEST(Reporter, TheBarShowsTheValidation) {
   Metrics m{100, 0, 0.25, 0.1, 2000, {}, {}};
   std::ostringstream out;
@@ -169,13 +199,13 @@ TEST(Reporter, TheTableHasAColumnForEachMetric) {
       "step,epoch,loss,lr,samples_per_second,validation_loss,validation_accuracy,";
   EXPECT_EQ(test::read_text(file), columns +
                                        "validation_f1,validation_auroc\n"
-                                       "100,1,0.25,0.1,2000.0,0.5,0.875,0.75,0.9375\n");
+                                       "100,2,0.25,0.1,2000.0,0.5,0.875,0.75,0.9375\n");
   // A run that goes on with other metrics keeps what it has of them.
   make_csv(file, 100, std::cerr, {"auroc", "recall"})->line({101, 1, 1, 1, 1, {}, {}});
   EXPECT_EQ(test::read_text(file),
             columns +
                 "validation_auroc,validation_recall\n"
-                "100,1,0.25,0.1,2000.0,0.5,0.875,0.9375,\n101,1,1.0,1.0,1.0,,,,\n");
+                "100,2,0.25,0.1,2000.0,0.5,0.875,0.9375,\n101,2,1.0,1.0,1.0,,,,\n");
 }
 
 }  // namespace

@@ -63,7 +63,20 @@ TEST_F(MetricsTest, EpochsAndTimesFollowFromSpeedAndBatch) {
   EXPECT_THAT(m.epochs[1].seconds, DoubleEq(1));
   EXPECT_TRUE(m.epochs[1].whole);
   EXPECT_FALSE(m.epochs[2].whole);
+  EXPECT_EQ(m.epochs[0].epoch, 0);
   EXPECT_THAT(m.seconds, DoubleEq(5));
+}
+
+TEST_F(MetricsTest, EpochsCountFromOne) {
+  const Metrics m = read(
+      "{\"step\":4,\"epoch\":1,\"samples_per_second\":10}\n"
+      "{\"step\":8,\"epoch\":2,\"samples_per_second\":40}\n"
+      "{\"step\":9,\"epoch\":3,\"samples_per_second\":10}\n");
+  EXPECT_THAT(m.steps_per_epoch, DoubleEq(4));
+  ASSERT_EQ(m.epochs.size(), 3u);
+  EXPECT_EQ(m.epochs[0].epoch, 0);
+  EXPECT_TRUE(m.epochs[1].whole);
+  EXPECT_FALSE(m.epochs[2].whole);
 }
 
 TEST_F(MetricsTest, WithoutBatchThereAreNoTimes) {

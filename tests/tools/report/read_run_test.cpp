@@ -54,6 +54,8 @@ TEST(Run, AFolderWithoutMetricsIsNoted) {
   const test::Folder folder;
   folder.write("config.toml", "[optimizer]\nlr = 1\n");
   EXPECT_THAT(read_run(folder.path()).notes, testing::ElementsAre(HasSubstr("no metrics.jsonl")));
+  folder.write("metrics.jsonl", "");  // as a run that diverges in its first step leaves it
+  EXPECT_THAT(read_run(folder.path()).notes, testing::ElementsAre(HasSubstr("it has no line")));
 }
 
 TEST(Run, WhatIsNoFolderOfARunIsRefused) {

@@ -81,6 +81,23 @@ TEST_F(Sweeps, AnImpossibleValueIsFoundBeforeTheFirstTrial) {
           "2 (optimizer.name=sdg, optimizer.weight_decay=0.0): optimizer.name: unknown choice");
 }
 
+TEST_F(Sweeps, AMonitorThatIsNeverMeasuredIsFoundBeforeTheFirstTrial) {
+  const auto refused = [&](const std::string& monitor, const std::string& set) {
+    folder_.write("wrong.toml", "config = \"job.toml\"\nmode = \"min\"\nmonitor = \"" + monitor +
+                                    "\"\n[set]\n" + set + "\n[parameters]\noptimizer.lr = [0.1]\n");
+    const test::ProcessResult r = run({"sweep", "wrong.toml", "--dry-run", "--folder", "wrong"});
+    return r.exit_code == 0 ? "" : r.err;
+  };
+  EXPECT_THAT(
+      refused("validation_loss", "validation.every_epochs = 0"),
+      HasSubstr("never measured: validation.every_epochs and validation.every_steps are 0"));
+  EXPECT_THAT(refused("validation_f1", ""), HasSubstr("validation.metrics has no \"f1\""));
+  EXPECT_EQ(refused("validation_f1", "validation.metrics = [\"f1\"]"), "");
+  EXPECT_EQ(refused("validation_loss", "validation.every_epochs = 0\nvalidation.every_steps = 5"),
+            "");
+  EXPECT_EQ(refused("loss", "validation.every_epochs = 0"), "");
+}
+
 TEST_F(Sweeps, KilledAndResumedHasTheResultsOfOneThatWasNot) {
   write_sweep();
   const auto begin = std::chrono::steady_clock::now();
@@ -173,6 +190,29 @@ TEST_F(Sweeps, AFailedTrialIsRecordedAndEndsNothing) {
     }
   }
   EXPECT_THAT(out, HasSubstr("trial 2 failed: exit code 6"));
+}
+
+TEST_F(Sweeps, WhatHasFailedIsRunAgain) {
+  folder_.write("sweep.toml",
+                "config = \"job.toml\"\nmonitor = \"validation_loss\"\n[set]\n"
+                "dataset.validation_split = 0.0\n[parameters]\noptimizer.lr = [0.01, 0.02]\n");
+  const std::vector<std::string> again = {"sweep", "sweep.toml", "--folder", "out", "--resume"};
+  for (int i = 0; i < 2; ++i) {
+    const test::ProcessResult r = run(again);
+    EXPECT_EQ(r.exit_code, 2) << r.out;
+    EXPECT_THAT(r.err, HasSubstr("run the trials again with --resume"));
+    EXPECT_EQ(lines_of("out").size(), 2u * (i + 1));
+  }
+  folder_.write("sweep.toml",
+                "config = \"job.toml\"\nmonitor = \"validation_loss\"\n[parameters]\n"
+                "optimizer.lr = [0.01, 0.03, 1e30]\n");
+  EXPECT_THAT(run(again).err, HasSubstr("begins anew with the changed file"));
+  ASSERT_EQ(lines_of("out").size(), 3u);
+  EXPECT_EQ(lines_of("out")[1]["settings"]["optimizer.lr"], 0.03);
+  EXPECT_EQ(lines_of("out")[1]["status"], "done");
+  run(again);
+  ASSERT_EQ(lines_of("out").size(), 4u) << "only what has failed";
+  EXPECT_EQ(lines_of("out")[3]["trial"], 2);
 }
 
 TEST_F(Sweeps, ATrialThatTakesTooLongHasFailed) {

@@ -289,7 +289,8 @@ TEST(AsynchronousCheckpoints, GiveTheWeightsOfTheBestValidation) {
     const RunResult r =
         run_training(job.config, job.data, *job.programs, job.trainer, reporter, options);
     EXPECT_TRUE(r.stopped_early);
-    EXPECT_TRUE(r.restored_best);
+    ASSERT_TRUE(r.best);
+    EXPECT_EQ(r.restored_step, r.best->step);
     weights[job.rank.rank] = job.trainer.weights();
   });
   const fs::path best = best_checkpoint(folder.path(), {.best = 1});

@@ -1,0 +1,41 @@
+// When the ranks of a run stop and save.
+#ifndef RUNTIME_TRAIN_STOP_AGREEMENT_H_
+#define RUNTIME_TRAIN_STOP_AGREEMENT_H_
+
+#include <chrono>
+#include <cstdint>
+
+namespace runtime::train {
+
+class StepPrograms;
+
+// Makes ranks that get a signal in different steps stop after the same step, and ranks whose clocks
+// differ save after the same step. The ranks ask each other every quarter of a second, so that it
+// costs next to nothing. One thread; the programs must outlive the object.
+class StopAgreement {
+ public:
+  // `step`: the steps that are done already.
+  StopAgreement(const StepPrograms& programs, int64_t step)
+      : programs_(programs), last_(step), next_(step + 1) {}
+
+  struct Answer {
+    int signal = 0;
+    bool save = false;              // by the clock of a rank
+    bool after_checkpoint = false;  // the run ends after its next checkpoint
+  };
+  // Every rank calls it after each step with what it has seen itself. Returns what all ranks do.
+  Answer ask(const Answer& own, int64_t step);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  const StepPrograms& programs_;
+  int pending_ = 0;
+  bool after_checkpoint_ = false;  // as agreed
+  int64_t last_, next_;
+  Clock::time_point mark_ = Clock::now();
+};
+
+}  // namespace runtime::train
+
+#endif  // RUNTIME_TRAIN_STOP_AGREEMENT_H_
