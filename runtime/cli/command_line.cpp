@@ -424,8 +424,8 @@ void add_config(CLI::App& app) {
   auto check = std::make_shared<ConfigArguments>();
   CLI::App* check_command = command->add_subcommand(
       "check",
-      "Loads and checks a file and its model; opens no data, and looks for plugins only if one has "
-      "to read it");
+      "Loads and checks a file, its model and its table, if the data are one; opens no other data, "
+      "and looks for plugins only if one has to read it");
   check->add_to(*check_command);
   check_command->footer("Example:\n  runtime config check my.toml");
   check_command->callback([check] { check_config(*check); });

@@ -1,17 +1,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <set>
 
 #include "runtime/cli/commands.h"
 #include "runtime/config/advice.h"
 #include "runtime/config/config.h"
+#include "runtime/data/open.h"
+#include "runtime/error.h"
 #include "runtime/graph/open_nodes.h"
 #include "runtime/launch/open_device.h"
 #include "runtime/model/layer_types.h"
 #include "runtime/model/network.h"
 #include "runtime/step/freeze.h"
+#include "runtime/train/open.h"
 #include "runtime/train/plugin_records.h"
 
 namespace runtime::cli {
@@ -96,6 +101,38 @@ void check_reader(const config::Config& config) {
   train::check_plugin_format(config, registry);
 }
 
+bool is_here(const data::DatasetOptions& options) {
+  std::error_code ignored;
+  return std::filesystem::exists(options.path, ignored) &&
+         (options.validation_path.empty() ||
+          std::filesystem::exists(options.validation_path, ignored));
+}
+
+// Whether this machine, which may not be the one that trains, has the files of the data.
+bool has_data(const config::Config& config, const char* search_path) {
+  try {
+    return is_here(train::data_options(config, search_path));
+  } catch (const DataError&) {  // a relative path is in none of the folders
+    return false;
+  }
+}
+
+// Reads a table: only its fields tell that a column has words, or that one of them is empty.
+void check_table(const config::Config& config) {
+  if (!data::is_table(config.dataset.format)) return;
+  const char* const search_path = std::getenv("RUNTIME_DATA_PATH");
+  if (!has_data(config, search_path)) {
+    std::cerr << "note: the table " << config.dataset.path
+              << " (or that of dataset.validation_path) was not found and not looked at"
+              << std::endl;
+    return;
+  }
+  const auto train = train::open_data(config, search_path).train;
+  train::check_input(config.model.input, train->spec());
+  const std::string advice = train::target_advice(config, *train);
+  if (!advice.empty()) std::cerr << "warning: " << advice << std::endl;
+}
+
 }  // namespace
 
 void show_model(const ConfigArguments& arguments) {
@@ -125,6 +162,7 @@ void check_config(const ConfigArguments& arguments) {
       model::build_network(model::model_from_config(config.model), {.training = false});
   step::check_patterns(config.model.freeze, config.optimizer, network.parameters);
   check_reader(config);
+  check_table(config);
   for (const std::string& sentence : config::advice(config))
     std::cerr << "warning: " << sentence << std::endl;
   std::cout << arguments.path << ": ok" << std::endl;

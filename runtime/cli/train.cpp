@@ -87,8 +87,9 @@ void announce(const Session& s, train::Reporter& reporter) {
   if (!s.choice.empty()) reporter.note(s.choice);
   for (const std::string& sentence : config::advice(s.config))
     reporter.note("warning: " + sentence);
-  const std::string batch = train::batch_advice(s.config, *s.data.train);
-  if (!batch.empty()) reporter.note("warning: " + batch);
+  for (const std::string& sentence : {train::batch_advice(s.config, *s.data.train),
+                                      train::target_advice(s.config, *s.data.train)})
+    if (!sentence.empty()) reporter.note("warning: " + sentence);
   reporter.note("training " + s.config.name + " on " + s.device->id() + " (" +
                 s.device->properties().name +
                 "): " + std::to_string(s.programs->parameter_count()) + " parameters, " +

@@ -71,6 +71,7 @@ struct Dataset {
   std::string validation_target_path;
   std::vector<std::string> features;  // CSV columns; empty: all columns but the target
   std::string target;                 // CSV column
+  std::string header = "auto";        // CSV: auto | yes | no
   std::string task =
       "classification";        // classification | regression | next_token (synthetic, plugin)
   std::string tokenizer;       // char | byte | gpt2; empty: char for text, none for tokens

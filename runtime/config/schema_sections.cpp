@@ -128,6 +128,11 @@ std::vector<KeyOf<Dataset>> dataset_files() {
           "csv: feature columns by name or number from 0; empty: all but the target"),
       key("target", &Dataset::target,
           "csv: the column to predict, by name or number from 0; \"-1\" is the last"),
+      key("header", &Dataset::header,
+          "csv: whether the first line has the names of the columns. \"auto\": it has if no field "
+          "is a number, or target or features name one of its fields, or its target is no number "
+          "and those below are")
+          .one_of({"auto", "yes", "no"}),
       key("task", &Dataset::task,
           "csv, npy, synthetic, plugins: whether a target is a class or a number; \"next_token\": "
           "synthetic tokens, of `classes` kinds, or tokens of a plugin, for a language model")

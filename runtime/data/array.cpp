@@ -12,10 +12,12 @@ namespace {
 struct TypeInfo {
   const char* name;
   std::size_t size;
+  bool fits_float;
 };
-constexpr TypeInfo kTypes[] = {{"uint8", 1},   {"int8", 1},   {"uint16", 2}, {"int16", 2},
-                               {"uint32", 4},  {"int32", 4},  {"uint64", 8}, {"int64", 8},
-                               {"float32", 4}, {"float64", 8}};  // indexed by ElementType
+constexpr TypeInfo kTypes[] = {  // indexed by ElementType
+    {"uint8", 1, true},   {"int8", 1, true},    {"uint16", 2, true},  {"int16", 2, true},
+    {"uint32", 4, false}, {"int32", 4, false},  {"uint64", 8, false}, {"int64", 8, false},
+    {"float32", 4, true}, {"float64", 8, false}};
 
 // Calls visitor(const T*) with the elements in their own type.
 template <class Visitor>
@@ -78,11 +80,33 @@ uint64_t checked_size(const Source& source, const Array& array) {
   return size;
 }
 
+// The elements as `Number`, whose name is `type`.
+template <class Number>
+std::vector<Number> to_numbers(const Array& array, const std::string& type) {
+  require_memory(array, static_cast<uint64_t>(array.elements()) * sizeof(Number), " as " + type);
+  std::vector<Number> numbers(static_cast<std::size_t>(array.elements()));
+  visit_elements(array, [&](const auto* elements) {
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      const double value = static_cast<double>(elements[i]);
+      // The comparison is negated, so that NaN fails as well.
+      if (!(std::abs(value) <= static_cast<double>(std::numeric_limits<float>::max()))) {
+        fail_at_element(array, static_cast<int64_t>(i),
+                        "element " + std::to_string(i) + " is " + std::to_string(value) +
+                            "; expected a finite number in the range of float32");
+      }
+      numbers[i] = static_cast<Number>(elements[i]);
+    }
+  });
+  return numbers;
+}
+
 }  // namespace
 
 std::size_t element_size(ElementType type) { return kTypes[static_cast<int>(type)].size; }
 
 const char* element_name(ElementType type) { return kTypes[static_cast<int>(type)].name; }
+
+bool fits_float(ElementType type) { return kTypes[static_cast<int>(type)].fits_float; }
 
 bool is_floating(ElementType type) {
   return type == ElementType::kFloat32 || type == ElementType::kFloat64;
@@ -110,23 +134,9 @@ void read_elements(Source& source, Array& array) {
   source.expect_end();
 }
 
-std::vector<float> to_floats(const Array& array) {
-  require_memory(array, static_cast<uint64_t>(array.elements()) * sizeof(float), " as float32");
-  std::vector<float> numbers(static_cast<std::size_t>(array.elements()));
-  visit_elements(array, [&](const auto* elements) {
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-      const double value = static_cast<double>(elements[i]);
-      // The comparison is negated, so that NaN fails as well.
-      if (!(std::abs(value) <= static_cast<double>(std::numeric_limits<float>::max()))) {
-        fail_at_element(array, static_cast<int64_t>(i),
-                        "element " + std::to_string(i) + " is " + std::to_string(value) +
-                            "; expected a finite number in the range of float32");
-      }
-      numbers[i] = static_cast<float>(elements[i]);
-    }
-  });
-  return numbers;
-}
+std::vector<float> to_floats(const Array& array) { return to_numbers<float>(array, "float32"); }
+
+std::vector<double> to_doubles(const Array& array) { return to_numbers<double>(array, "float64"); }
 
 std::vector<int32_t> to_labels(const Array& array, int64_t classes) {
   if (is_floating(array.type)) {

@@ -29,6 +29,8 @@ std::size_t element_size(ElementType type);
 // "uint8", "float32" and so on, for messages.
 const char* element_name(ElementType type);
 bool is_floating(ElementType type);
+// Whether float32 represents each number of this type.
+bool fits_float(ElementType type);
 
 // The array of one file, in host memory that it owns.
 struct Array {
@@ -51,6 +53,8 @@ void read_elements(Source& source, Array& array);
 // Returns all elements as float32. Throws DataError for NaN, infinities and numbers beyond the
 // range of float32.
 std::vector<float> to_floats(const Array& array);
+// The same as float64.
+std::vector<double> to_doubles(const Array& array);
 
 // Largest number of classes that is accepted; a larger label is taken for an error in the data.
 inline constexpr int64_t kMaxClasses = 1 << 20;

@@ -46,7 +46,7 @@ Targets targets_of(const Arrays& arrays, const DatasetOptions& options, int64_t 
 
 Part make_part(Arrays arrays, const DatasetOptions& options, int64_t classes) {
   Targets targets = targets_of(arrays, options, classes);
-  Part part = features_of(std::move(arrays.features));
+  Part part = features_of(std::move(arrays.features), options.normalises());
   part.targets = std::move(targets);
   return part;
 }

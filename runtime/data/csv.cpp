@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "runtime/data/csv_header.h"
 #include "runtime/data/csv_reader.h"
 #include "runtime/data/formats.h"
 #include "runtime/data/source.h"
@@ -14,11 +15,11 @@
 namespace runtime::data {
 namespace {
 
-// A first line in which no field is a number cannot be a sample, so it is the header.
-bool is_header(const CsvRecord& record) {
-  return std::none_of(record.fields.begin(), record.fields.end(),
-                      [](const std::string& field) { return to_number(field).has_value(); });
-}
+constexpr const char* kSeparators = ";\t|";
+constexpr const char* kCommas =
+    "commas between the fields and points in numbers: save the table again in that form";
+
+constexpr const char* kFillIn = "fill it in, or remove the line";
 
 // Largest number of bytes of a text label; a longer one is taken for an error in the data.
 constexpr std::size_t kMaxLabel = 1024;
@@ -26,17 +27,18 @@ constexpr std::size_t kMaxLabel = 1024;
 class CsvParser {
  public:
   CsvParser(Source& source, const std::string& name, const CsvOptions& options,
-            const CsvTable* known)
-      : reader_(source, name), name_(name), options_(options), known_(known) {}
+            const CsvTable* known, bool header)
+      : reader_(source, name), name_(name), options_(options), known_(known), named_(header) {}
 
   CsvTable parse() {
     CsvRecord record;
     if (!reader_.next(record)) throw DataError(name_ + ": the file is empty; expected a table");
     width_ = record.fields.size();
-    const bool header = is_header(record);
-    if (header) header_ = record.fields;
+    check_separator(record);
+    if (named_) header_ = record.fields;
     choose_columns();
-    if (!header) add(record);
+    if (!named_ && !options_.header) check_no_count(record);
+    if (!named_) add(record);
     while (reader_.next(record)) add(record);
     if (table_.part.samples == 0) {
       throw DataError(name_ + ": no line behind the header; expected at least one sample");
@@ -46,6 +48,30 @@ class CsvParser {
   }
 
  private:
+  // Other programs separate fields by semicolons (where the comma is part of numbers) or tabs.
+  void check_separator(const CsvRecord& record) const {
+    if (width_ > 1 || record.fields[0].find_first_of(kSeparators) == std::string::npos) return;
+    fail_at_cell(name_, record.line, 0,
+                 quoted_for_message(record.fields[0]) + " has no comma; expected " + kCommas);
+  }
+
+  // Some programs name columns 0, 1, 2, ...; beside numbers or words nothing tells such a header
+  // from a sample.
+  void check_no_count(const CsvRecord& record) const {
+    constexpr std::size_t kFew = 3;  // a sample may well begin with 0, 1
+    std::size_t counted = 0;
+    for (std::size_t i = 0; i < width_; ++i) {
+      if (i == target_) continue;
+      if (record.fields[i] != std::to_string(i)) return;
+      ++counted;
+    }
+    if (counted < kFew) return;
+    fail_at_cell(
+        name_, record.line, 0,
+        "the fields are 0, 1, 2, ..., like the names of columns; expected dataset.header = "
+        "\"yes\" if they are, or \"no\" if they are a sample");
+  }
+
   std::string column_list() const {
     if (header_.empty()) return "numbers 0.." + std::to_string(width_ - 1) + " (no header line)";
     std::string list;
@@ -93,9 +119,9 @@ class CsvParser {
     }
     if (!by_name) table_.columns = known_->columns;
     if (features_.empty()) {
-      throw DataError(name_ +
-                      ": no column is left for features; expected a column beside the "
-                      "target, the separator is a comma");
+      throw DataError(
+          name_ + ": no column is left for features; expected a column beside the target, and " +
+          kCommas);
     }
     if (known_ != nullptr && known_->columns != table_.columns) {
       throw DataError(name_ + ": the feature columns differ from those of " + known_->part.title +
@@ -115,20 +141,46 @@ class CsvParser {
     table_.columns.push_back(header_.empty() ? std::to_string(column) : header_[column]);
   }
 
-  float number_in(const CsvRecord& record, std::size_t column) const {
+  // What to do about a field in a column of numbers that is none: `change` it, or do without.
+  std::string remedy_for(const CsvRecord& record, std::size_t column,
+                         const std::string& change) const {
+    if (record.fields[column].find_first_of(kSeparators) != std::string::npos)
+      return std::string("; expected ") + kCommas;
+    const std::string name =
+        header_.empty() ? std::to_string(column) : quoted_for_message(header_[column]);
+    const std::string place =
+        column == target_
+            ? "dataset.target = " + name + " (dataset.task = \"regression\"): " + change
+            : "each feature: " + change + ", or name only columns beside " + name +
+                  " in dataset.features";
+    const bool may_be_header = header_.empty() && record.line == 1;
+    return "; expected a number in " + place +
+           (may_be_header ? "; if this line is a header, set dataset.header = \"yes\"" : "");
+  }
+
+  double number_in(const CsvRecord& record, std::size_t column) const {
     const std::string& field = record.fields[column];
     const auto value = to_number(field);
     if (!value) {
       fail_at_cell(name_, record.line, column,
-                   field.empty() ? "the field is empty; expected a number"
-                                 : quoted_for_message(field) + " is not a number");
+                   field.empty() ? "the field is empty" + remedy_for(record, column, kFillIn)
+                                 : quoted_for_message(field) + " is not a number" +
+                                       remedy_for(record, column, "write numbers for its words"));
     }
     // The comparison is negated, so that NaN fails as well.
     if (!(std::abs(*value) <= static_cast<double>(std::numeric_limits<float>::max()))) {
       fail_at_cell(name_, record.line, column,
-                   field + "; expected a finite number in the range of float32");
+                   field + "; expected a finite number in the range of float32" +
+                       remedy_for(record, column, kFillIn));
     }
-    return static_cast<float>(*value);
+    return *value;
+  }
+
+  template <class Number>
+  void add_features(const CsvRecord& record, std::vector<Number>& numbers) const {
+    make_room(numbers, features_.size());
+    for (const std::size_t column : features_)
+      numbers.push_back(static_cast<Number>(number_in(record, column)));
   }
 
   void add(const CsvRecord& record) {
@@ -138,8 +190,7 @@ class CsvParser {
                        std::to_string(width_) + " as in the first line");
     }
     Part& part = table_.part;
-    make_room(part.floats, features_.size());
-    for (const std::size_t column : features_) part.floats.push_back(number_in(record, column));
+    options_.normalised ? add_features(record, part.doubles) : add_features(record, part.floats);
     if (!table_.labelled) {
       options_.classification ? part.targets.labels.push_back(0) : part.targets.values.push_back(0);
     } else if (options_.classification) {
@@ -147,7 +198,7 @@ class CsvParser {
       add_label(record);
     } else {
       make_room(part.targets.values, 1);
-      part.targets.values.push_back(number_in(record, target_));
+      part.targets.values.push_back(static_cast<float>(number_in(record, target_)));
     }
     ++part.samples;
   }
@@ -170,7 +221,8 @@ class CsvParser {
   // Labels are first numbered in the order of appearance.
   void add_label(const CsvRecord& record) {
     const std::string& field = record.fields[target_];
-    if (field.empty()) fail_at_cell(name_, record.line, target_, "the label is empty");
+    if (field.empty())
+      fail_at_cell(name_, record.line, target_, std::string("the label is empty; ") + kFillIn);
     if (field.size() > kMaxLabel) {
       fail_at_cell(name_, record.line, target_,
                    "the label " + quoted_for_message(field) + " has " +
@@ -278,7 +330,8 @@ class CsvParser {
   const std::string& name_;
   const CsvOptions& options_;
   const CsvTable* known_;
-  std::vector<std::string> header_;
+  const bool named_;                 // the first line has the names of the columns
+  std::vector<std::string> header_;  // these names; empty if there are none
   std::size_t width_ = 0;
   std::size_t target_ = std::numeric_limits<std::size_t>::max();  // no column
   std::vector<std::size_t> features_;
@@ -286,16 +339,29 @@ class CsvParser {
   CsvTable table_;
 };
 
+// `open` returns the text from its beginning, each time that it is called.
+template <class Open>
+CsvTable parse(const Open& open, const std::string& name, const CsvOptions& options,
+               const CsvTable* known) {
+  bool header = false;
+  {
+    const std::unique_ptr<Source> source = open();
+    CsvReader reader(*source, name);
+    header = begins_with_header(reader, options, known);
+  }
+  const std::unique_ptr<Source> source = open();
+  return CsvParser(*source, name, options, known, header).parse();
+}
+
 }  // namespace
 
 CsvTable parse_csv(std::string_view text, const std::string& name, const CsvOptions& options,
                    const CsvTable* known) {
-  return CsvParser(*memory_source(text.data(), text.size(), name), name, options, known).parse();
+  return parse([&] { return memory_source(text.data(), text.size(), name); }, name, options, known);
 }
 
 CsvTable read_csv(const std::string& path, const CsvOptions& options, const CsvTable* known) {
-  const std::unique_ptr<Source> source = gunzip_if_needed(open_file(path));
-  return CsvParser(*source, path, options, known).parse();
+  return parse([&] { return gunzip_if_needed(open_file(path)); }, path, options, known);
 }
 
 Parts load_csv(const std::string& train, const std::string& validation,
@@ -305,8 +371,8 @@ Parts load_csv(const std::string& train, const std::string& validation,
         "dataset.target is missing; expected the name of the target column of " + train +
         ", or its number from 0 (-1: the last one)");
   }
-  CsvOptions csv{options.features, options.target, options.classification, options.classes,
-                 options.needs_targets};
+  CsvOptions csv{options.features,      options.target, options.classification, options.classes,
+                 options.needs_targets, options.header, options.normalises()};
   CsvTable known;
   if (options.preparation != nullptr) {
     known.columns = options.preparation->columns;

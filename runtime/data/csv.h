@@ -3,6 +3,7 @@
 #define RUNTIME_DATA_CSV_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,8 @@ struct CsvOptions {
   bool classification = true;         // the target is a class label; otherwise a number
   int64_t classes = 0;                // 0: taken from the data
   bool needs_target = true;           // false: a table without the target's column is read as well
+  std::optional<bool> header = std::nullopt;  // whether the first line is one; nothing: it tells
+  bool normalised = false;                    // features keep all their digits (Part::doubles)
 };
 
 // A table in memory: features as floats, and targets.
@@ -30,7 +33,7 @@ struct CsvTable {
   std::vector<std::string> class_names;
 };
 
-// Reads a table from text or from a file. A first line without any number is the header. `known` is
+// Reads a table from text or from a file. csv_header.h says what a header is. `known` is
 // the training table, whose columns and classes this table must have, or what is known of it
 // (columns, class_names and the title of `part`); null if this is the training table. Throws
 // DataError that names line and column.

@@ -25,7 +25,9 @@ std::optional<Number> parse_whole(std::string_view text) {
 
 CsvReader::CsvReader(Source& source, const std::string& name)
     : source_(source), name_(name), block_(make_bytes(kBlock)) {
-  if (rest().starts_with("\xEF\xBB\xBF")) at_ += 3;
+  if (rest().starts_with(kByteOrderMark)) at_ += kByteOrderMark.size();
+  if (rest().starts_with("\xFF\xFE") || rest().starts_with("\xFE\xFF"))
+    throw DataError(name + ": the text is UTF-16; expected UTF-8: save it again as CSV in UTF-8");
 }
 
 std::string_view CsvReader::rest() {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,12 +31,14 @@ struct DatasetOptions {
   std::string validation_target_path;
   std::vector<std::string> features;  // csv: names or numbers from 0; empty: all but target
   std::string target;                 // csv: name or number from 0; -1: the last column
-  bool classification = true;         // classification; otherwise regression
-  bool next_token = false;            // synthetic, plugins: the samples are windows of tokens
-  double validation_split = 0;        // 0..1: taken from the end of the training samples
-  int64_t samples = 0;                // synthetic: number of samples
-  int64_t classes = 0;                // 0: taken from the data
-  int64_t targets = 1;                // synthetic regression: numbers in the target of a sample
+  // csv: whether the first line is the header; nothing: its fields tell
+  std::optional<bool> header = std::nullopt;
+  bool classification = true;   // classification; otherwise regression
+  bool next_token = false;      // synthetic, plugins: the samples are windows of tokens
+  double validation_split = 0;  // 0..1: taken from the end of the training samples
+  int64_t samples = 0;          // synthetic: number of samples
+  int64_t classes = 0;          // 0: taken from the data
+  int64_t targets = 1;          // synthetic regression: numbers in the target of a sample
   // synthetic: [height, width, channels] or [features]; text, tokens: [context length]; images: the
   // last number is the channels.
   std::vector<int64_t> shape;
@@ -55,6 +58,8 @@ struct DatasetOptions {
   bool needs_targets = true;  // false: files without labels or targets are read as well
   // Opens the records of a format of a plugin; null: there are no plugins. See records.h.
   std::function<RecordsPair(const DatasetOptions&)> open_records = nullptr;
+  // Whether features are shifted and scaled before the model sees them.
+  bool normalises() const { return standardize || !mean.empty() || !std.empty(); }
 };
 
 // Returns whether the samples are those of a language model.

@@ -124,7 +124,8 @@ class Gpt2Tokenizer final : public Tokenizer {
     int32_t rank = 0;
     for (std::size_t at = 0; at < file.text.size();) {
       const std::size_t end = std::min(file.text.find('\n', at), file.text.size());
-      const std::string line = file.text.substr(at, end - at);
+      std::string line = file.text.substr(at, end - at);
+      if (line.ends_with('\r')) line.pop_back();  // lines may end as those of Windows do
       if (!line.empty() && !line.starts_with("#version")) {
         const std::size_t space = line.find(' ');
         const std::string left = line.substr(0, space);

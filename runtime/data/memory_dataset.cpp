@@ -12,24 +12,35 @@ double value_for(const std::vector<double>& values, std::size_t channel, double 
   return values[values.size() == 1 ? 0 : channel];
 }
 
-}  // namespace
+void check_numbers(const std::vector<double>& numbers, int64_t channels) {
+  if (numbers.size() <= 1 || static_cast<int64_t>(numbers.size()) == channels) return;
+  throw ConfigurationError("dataset.mean and dataset.std have " + std::to_string(numbers.size()) +
+                           " numbers; expected one, or " + std::to_string(channels) +
+                           " (the channels of the data set)");
+}
 
-std::vector<ChannelScale> channel_scales(const Normalization& normalization, int64_t channels) {
-  for (const auto* values : {&normalization.mean, &normalization.std}) {
-    if (values->size() > 1 && static_cast<int64_t>(values->size()) != channels) {
-      throw ConfigurationError("dataset.mean and dataset.std have " +
-                               std::to_string(values->size()) + " numbers; expected one, or " +
-                               std::to_string(channels) + " (the channels of the data set)");
-    }
-  }
-  std::vector<ChannelScale> scales(static_cast<std::size_t>(channels));
+template <class Real>
+std::vector<ScaleIn<Real>> scales_in(const Normalization& normalization, int64_t channels) {
+  check_numbers(normalization.mean, channels);
+  check_numbers(normalization.std, channels);
+  std::vector<ScaleIn<Real>> scales(static_cast<std::size_t>(channels));
   for (std::size_t c = 0; c < scales.size(); ++c) {
-    scales[c] = {static_cast<float>(value_for(normalization.mean, c, 0)),
-                 static_cast<float>(value_for(normalization.std, c, 1))};
+    scales[c] = {static_cast<Real>(value_for(normalization.mean, c, 0)),
+                 static_cast<Real>(value_for(normalization.std, c, 1))};
     if (scales[c].deviation > 0) continue;
     throw ConfigurationError("dataset.std has a number that is not above 0; expected deviations");
   }
   return scales;
+}
+
+}  // namespace
+
+std::vector<ChannelScale> channel_scales(const Normalization& normalization, int64_t channels) {
+  return scales_in<float>(normalization, channels);
+}
+
+std::vector<NumberScale> number_scales(const Normalization& normalization, int64_t channels) {
+  return scales_in<double>(normalization, channels);
 }
 
 MemoryDataset::MemoryDataset(Part& part)
@@ -79,10 +90,14 @@ void ByteDataset::read_features(int64_t index, float* out) const {
 
 FloatDataset::FloatDataset(Part part, const Normalization& normalization)
     : MemoryDataset(part), floats_(std::move(part.floats)) {
-  if (normalization.mean.empty() && normalization.std.empty()) return;
-  const std::vector<ChannelScale> scales = channel_scales(normalization, channels());
-  for (std::size_t i = 0; i < floats_.size(); ++i)
-    floats_[i] = scales[i % scales.size()](floats_[i]);
+  if (normalization.mean.empty() && normalization.std.empty() && part.doubles.empty()) return;
+  const std::vector<NumberScale> scales = number_scales(normalization, channels());
+  require_floats(part.doubles.size(), description());
+  floats_.resize(std::max(floats_.size(), part.doubles.size()));
+  for (std::size_t i = 0; i < floats_.size(); ++i) {
+    const double number = part.doubles.empty() ? static_cast<double>(floats_[i]) : part.doubles[i];
+    floats_[i] = scales[i % scales.size()](number);
+  }
 }
 
 void FloatDataset::read_features(int64_t index, float* out) const {

@@ -19,15 +19,19 @@ struct Normalization {
   std::vector<double> std;
 };
 
-// Normalisation of one channel.
-struct ChannelScale {
-  float mean = 0, deviation = 1;
-  float operator()(float x) const { return (x - mean) / deviation; }
+// Normalisation of one channel, computed in the type of its members.
+template <class Real>
+struct ScaleIn {
+  Real mean = 0, deviation = 1;
+  float operator()(Real x) const { return static_cast<float>((x - mean) / deviation); }
 };
+using ChannelScale = ScaleIn<float>;  // of bytes, which are scaled to 0..1
+using NumberScale = ScaleIn<double>;  // of numbers, which may have more digits than float32
 
-// Returns the scale of each channel. Throws ConfigurationError if the numbers do not fit the
+// Return the scale of each channel. Throw ConfigurationError if the numbers do not fit the
 // channels.
 std::vector<ChannelScale> channel_scales(const Normalization& normalization, int64_t channels);
+std::vector<NumberScale> number_scales(const Normalization& normalization, int64_t channels);
 
 // What ByteDataset and FloatDataset have in common: targets and description.
 class MemoryDataset : public Dataset {
@@ -63,7 +67,7 @@ class ByteDataset final : public MemoryDataset {
   std::vector<std::array<float, 256>> tables_;  // one table for all channels, or one for each
 };
 
-// A data set whose features are float32, normalised when it is constructed.
+// A data set whose features are float32, normalised in float64 when it is constructed.
 class FloatDataset final : public MemoryDataset {
  public:
   FloatDataset(Part part, const Normalization& normalization);

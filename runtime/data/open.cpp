@@ -60,11 +60,11 @@ void check_unused(const DatasetOptions& options) {
             "validation_target_path");
   refuse_if(!options.features.empty() && format != "csv", "features");
   refuse_if(!options.target.empty() && format != "csv", "target");
+  refuse_if(options.header.has_value() && format != "csv", "header");
   refuse_if(!options.path.empty() && format == "synthetic", "path");
   refuse_if(options.samples != 0 && format != "synthetic", "samples");
-  const bool normalised = !(options.mean.empty() && options.std.empty()) || options.standardize;
   const bool text = is_text(options);
-  refuse_if(normalised && (format == "synthetic" || text),
+  refuse_if(options.normalises() && (format == "synthetic" || text),
             "mean, dataset.std or dataset.standardize");
   refuse_if(!options.resize.empty() && text, "resize");
   refuse_if(!options.classification && text, "task = \"regression\"");
@@ -236,6 +236,8 @@ void complete(Preparation& preparation, const DatasetOptions& options, const Sam
 }
 
 }  // namespace
+
+bool is_table(const std::string& format) { return format == "csv"; }
 
 DatasetPair open_dataset(const DatasetOptions& options) {
   check_resize(options);

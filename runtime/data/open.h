@@ -16,6 +16,10 @@ namespace runtime::data {
 // data set comes with are not used.
 DatasetPair open_dataset(const DatasetOptions& options);
 
+// Whether files of this format are tables of text, which are cheap to read and often have fields
+// that cannot be used.
+bool is_table(const std::string& format);
+
 // Returns the folders in the value of RUNTIME_DATA_PATH, which are separated by colons. If `value`
 // is null, they are /usr/local/share/datasets and /usr/share/datasets.
 std::vector<std::string> split_search_path(const char* value);

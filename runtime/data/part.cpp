@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/error.h"
+#include "runtime/system/available_memory.h"
 
 namespace runtime::data {
 
@@ -12,7 +13,12 @@ int64_t Part::features() const {
   return count;
 }
 
-Part features_of(Array array) {
+void require_floats(std::size_t count, const std::string& name) {
+  system::require_memory(count * sizeof(float), name + ": its features as float32",
+                         "use a smaller file or a machine with more memory");
+}
+
+Part features_of(Array array, bool normalised) {
   Part part;
   part.title = array.name;
   if (array.dims.empty() || array.elements() == 0) {
@@ -24,6 +30,8 @@ Part features_of(Array array) {
   if (part.shape.size() != 1 && part.shape.size() < 3) part.shape.push_back(1);
   if (array.type == ElementType::kUint8) {
     part.bytes = std::move(array.bytes);
+  } else if (normalised && !fits_float(array.type)) {
+    part.doubles = to_doubles(array);
   } else {
     part.floats = to_floats(array);
   }

@@ -22,7 +22,8 @@ int64_t features_of(const std::vector<int64_t>& shape) {
 // How features become what the model gets.
 struct Scaling {
   bool bytes = false;
-  std::vector<ChannelScale> channels = {};           // empty: none
+  std::vector<ChannelScale> channels = {};           // of bytes; empty: none
+  std::vector<NumberScale> numbers = {};             // of other features; empty: none
   std::optional<FeatureStatistics> statistics = {};  // of each feature
 
   // Converts `count` samples that were read into `out`. Bytes were read into the last quarter of
@@ -34,6 +35,8 @@ struct Scaling {
     }
     for (std::size_t i = 0; i < count && !channels.empty(); ++i)
       out[i] = channels[i % channels.size()](out[i]);
+    for (std::size_t i = 0; i < count && !numbers.empty(); ++i)
+      out[i] = numbers[i % numbers.size()](static_cast<double>(out[i]));
     if (!statistics) return;
     const std::size_t features = statistics->mean.size();
     for (std::size_t i = 0; i < count; ++i) {
@@ -182,10 +185,12 @@ FeatureStatistics measure_records(const std::shared_ptr<const Records>& records,
   const RecordDataset raw(records, spec, {.bytes = records->spec().bytes});
   const int64_t features = features_of(spec.shape);
   std::vector<float> sample(static_cast<std::size_t>(features));
-  return measure(features, samples, [&](const std::function<void(const float*)>& visit) {
+  std::vector<double> numbers(sample.size());
+  return measure(features, samples, [&](const std::function<void(const double*)>& visit) {
     for (int64_t i = 0; i < samples; ++i) {
       raw.read_features(i, sample.data());
-      visit(sample.data());
+      numbers.assign(sample.begin(), sample.end());
+      visit(numbers.data());
     }
   });
 }
@@ -200,8 +205,11 @@ DatasetPair open_records(const DatasetOptions& options) {
   const SampleSpec spec = spec_of(train, options);
   const int64_t training = training_samples(train.samples, options.validation_split);
   Scaling scaling{.bytes = train.bytes};
-  if (!options.mean.empty() || !options.std.empty())
-    scaling.channels = channel_scales({options.mean, options.std}, spec.shape.back());
+  const Normalization normalization{options.mean, options.std};
+  const bool normalised = !options.mean.empty() || !options.std.empty();
+  if (normalised && train.bytes)
+    scaling.channels = channel_scales(normalization, spec.shape.back());
+  if (normalised && !train.bytes) scaling.numbers = number_scales(normalization, spec.shape.back());
   if (options.standardize) {
     scaling.statistics =
         options.preparation == nullptr

@@ -171,6 +171,12 @@ std::string read_text(const std::string& path, uint64_t limit) {
   return text;
 }
 
+std::string read_marked_text(const std::string& path, uint64_t limit) {
+  std::string text = read_text(path, limit);
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
+  return text;
+}
+
 std::unique_ptr<RawSource> memory_source(const void* data, std::size_t size, std::string name) {
   return std::make_unique<MemorySource>(data, size, std::move(name));
 }

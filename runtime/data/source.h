@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace runtime::data {
 
@@ -86,6 +87,10 @@ std::unique_ptr<RawSource> open_file(const std::string& path);
 // Returns all bytes of a file, decompressed if it is a gzip file. Refuses more than `limit` bytes,
 // or more than there is memory for, before the memory is taken.
 std::string read_text(const std::string& path, uint64_t limit = UINT64_MAX);
+// The byte order mark with which some programs begin a text in UTF-8. It is no part of the text.
+inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+// Returns the same without a byte order mark.
+std::string read_marked_text(const std::string& path, uint64_t limit = UINT64_MAX);
 // Returns a source over borrowed memory, which must outlive it.
 std::unique_ptr<RawSource> memory_source(const void* data, std::size_t size, std::string name);
 // Returns a source that decompresses if the first two bytes are those of gzip, whatever the name of

@@ -16,16 +16,16 @@ struct FeatureStatistics {
   std::vector<double> deviation;  // of the population: the sum of squares is divided by n
 };
 
-// Converts bytes to floats in 0..1; a split that holds floats already stays as it is.
+// Converts bytes to floats in 0..1; a split that holds numbers already stays as it is.
 void make_floats(Part& part);
-// Measures the first `samples` samples of a split, which holds floats.
+// Measures the first `samples` samples of a split, which holds numbers.
 FeatureStatistics measure(const Part& part, int64_t samples);
 // Calls its argument with the features of each sample, in order; it is called twice.
-using EachSample = std::function<void(const std::function<void(const float*)>&)>;
+using EachSample = std::function<void(const std::function<void(const double*)>&)>;
 // Measures `samples` samples of `features` numbers. The same samples give the same statistics as
 // in a split.
 FeatureStatistics measure(int64_t features, int64_t samples, const EachSample& each);
-// Normalises the features in place.
+// Normalises the features in float64 and makes floats of them.
 void standardize(Part& part, const FeatureStatistics& statistics);
 
 }  // namespace runtime::data

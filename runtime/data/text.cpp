@@ -1,5 +1,4 @@
 // Data sets of language models: texts, files of token ids, generated tokens.
-#include <cmath>
 #include <filesystem>
 #include <limits>
 
@@ -7,6 +6,7 @@
 #include "runtime/data/source.h"
 #include "runtime/data/tokenizer.h"
 #include "runtime/data/tokens.h"
+#include "runtime/data/views.h"
 #include "runtime/error.h"
 #include "runtime/system/available_memory.h"
 
@@ -36,7 +36,7 @@ Text read_texts(const DatasetOptions& options) {
                              "; expected char, byte or gpt2");
   }
   Text result;
-  const std::string text = read_text(options.path);
+  const std::string text = read_marked_text(options.path);
   if (options.tokenizer == "char") {
     result.spec.characters = options.preparation != nullptr ? options.preparation->characters
                                                             : characters_of(text, options.path);
@@ -50,7 +50,7 @@ Text read_texts(const DatasetOptions& options) {
   result.train = tokens_of(text, options.path, *tokenizer);
   if (!options.validation_path.empty()) {
     result.validation =
-        tokens_of(read_text(options.validation_path), options.validation_path, *tokenizer);
+        tokens_of(read_marked_text(options.validation_path), options.validation_path, *tokenizer);
   }
   return result;
 }
@@ -90,8 +90,7 @@ DatasetPair open_text(const DatasetOptions& options) {
   }
   const std::string title = std::filesystem::path(options.path).filename().string();
   const int64_t size = text.train->size(), context = options.shape[0];
-  const auto training =
-      static_cast<int64_t>(std::floor(static_cast<double>(size) * (1 - options.validation_split)));
+  const int64_t training = training_samples(size, options.validation_split, "tokens");
   const int64_t stride = options.stride > 0 ? options.stride : context;
   DatasetPair pair;
   pair.train = make_token_dataset(text.train, {0, training, context, stride}, text.spec, title);

@@ -87,7 +87,7 @@ class NumberTokenizer final : public Tokenizer {
 
 NamedText read_named(const std::filesystem::path& path) {
   constexpr uint64_t kMaxFile = uint64_t{64} << 20;  // bytes; GPT-2's files have about 1 MiB
-  return {path.string(), read_text(path.string(), kMaxFile)};
+  return {path.string(), read_marked_text(path.string(), kMaxFile)};
 }
 
 }  // namespace

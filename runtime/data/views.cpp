@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <mutex>
+#include <sstream>
 
 #include "runtime/data/array.h"
 #include "runtime/error.h"
@@ -127,13 +128,19 @@ std::shared_ptr<const Dataset> range_of(std::shared_ptr<const Dataset> base, int
   return std::make_shared<RangeView>(std::move(base), begin, end);
 }
 
-int64_t training_samples(int64_t samples, double split) {
-  const auto training =
-      static_cast<int64_t>(std::floor(static_cast<double>(samples) * (1 - split)));
-  if (split == 0 || (training > 0 && training < samples)) return split == 0 ? samples : training;
-  throw DataError("dataset.validation_split = " + std::to_string(split) + " of " +
-                  std::to_string(samples) +
-                  " samples leaves one part empty; expected samples in both");
+// count * split is a whole number where the split that was written makes one, but binary numbers
+// may miss it by a rounding error: 10 * (1 - 0.8) is below 2.
+int64_t training_samples(int64_t count, double split, const std::string& what) {
+  const double exact = static_cast<double>(count) * split;
+  const double whole = std::round(exact);
+  const bool is_whole = std::abs(exact - whole) <= static_cast<double>(count) * 0x1p-50;
+  const int64_t training = count - static_cast<int64_t>(is_whole ? whole : std::ceil(exact));
+  if (split == 0 || (training > 0 && training < count)) return split == 0 ? count : training;
+  std::ostringstream words;
+  words << "dataset.validation_split = " << split << " of " << count << ' ' << what
+        << " leaves one part empty; expected " << what << " in both: set another share, or use "
+        << "more data";
+  throw DataError(words.str());
 }
 
 DatasetPair split_at(std::shared_ptr<const Dataset> all, int64_t training) {

@@ -4,6 +4,7 @@
 #define RUNTIME_DATA_VIEWS_H_
 
 #include <memory>
+#include <string>
 
 #include "runtime/data/bilinear.h"
 #include "runtime/data/dataset_options.h"
@@ -15,9 +16,10 @@ namespace runtime::data {
 std::shared_ptr<const Dataset> range_of(std::shared_ptr<const Dataset> base, int64_t begin,
                                         int64_t end);
 
-// Returns how many of `samples` stay for training: floor(samples * (1 - split)), as in Keras.
-// Throws DataError if one part would be empty.
-int64_t training_samples(int64_t samples, double split);
+// Returns how many of `count` samples (or tokens, as `what` says for messages) stay for training:
+// floor(count * (1 - split)), where split is the decimal number that the user has written. Throws
+// DataError if one part would be empty.
+int64_t training_samples(int64_t count, double split, const std::string& what = "samples");
 
 // Splits a data set: its first `training` samples are for training, the others, if there are any,
 // for validation.

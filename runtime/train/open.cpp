@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <sstream>
 #include <thread>
 
 #include "runtime/data/safetensors.h"
@@ -60,6 +61,7 @@ data::DatasetOptions data_options(const config::Config& config, const char* sear
       find_data("validation_target_path", d.validation_target_path, o.search_path);
   o.features = d.features;
   o.target = d.target;
+  if (d.header != config::Dataset().header) o.header = d.header == "yes";
   o.classification = d.task != "regression";
   o.next_token = d.task == "next_token";
   o.tokenizer = d.tokenizer;
@@ -151,6 +153,15 @@ data::DatasetPair open_data(const config::Config& config, const char* search_pat
   return pair;
 }
 
+void check_input(const std::vector<int64_t>& input, const data::SampleSpec& spec) {
+  std::vector<int64_t> given = spec.shape;
+  if (given.size() == 3) given = {given[2], given[0], given[1]};
+  if (given == input) return;
+  throw ConfigurationError("model.input is " + graph::to_string(input) +
+                           ", the data set has samples of " + graph::to_string(given) +
+                           "; set model.input, or dataset.resize for images");
+}
+
 std::string batch_advice(const config::Config& config, const data::Dataset& train) {
   const int64_t batch = config.training.global_batch_size;
   if (batch <= train.size()) return "";
@@ -158,6 +169,27 @@ std::string batch_advice(const config::Config& config, const data::Dataset& trai
   return "training.global_batch_size = " + std::to_string(batch) + ", but there are " + size +
          " samples to train on, so that an epoch is one step with " + size +
          " of them; expected at most " + size + ": set a smaller batch, or use more data";
+}
+
+std::string target_advice(const config::Config& config, const data::Dataset& train) {
+  constexpr double kLargest = 100, kSmallest = 0.01;
+  constexpr int64_t kMost = 1000;  // samples that are looked at, evenly spaced
+  const int64_t each = train.spec().targets, count = std::min(train.size(), kMost);
+  std::vector<float> targets(static_cast<size_t>(each));
+  double squares = 0;
+  for (int64_t i = 0; i < count && each > 0; ++i) {
+    train.read_targets(i * train.size() / count, targets.data());
+    for (const float target : targets) squares += static_cast<double>(target) * target;
+  }
+  const double size = each > 0 ? std::sqrt(squares / static_cast<double>(count * each)) : 0;
+  if (size == 0 || (size >= kSmallest && size <= kLargest)) return "";
+  std::ostringstream words;
+  words << "the targets are about " << size << " (root of the mean square), far from 1, so that a "
+        << "loss begins at about " << size * size << " and gradients are as far off; expected "
+        << kSmallest << " to " << kLargest << ": divide the column of dataset.target"
+        << (config.dataset.target.empty() ? "" : " = \"" + config.dataset.target + "\"")
+        << " by a constant (predictions then have its unit), or take its logarithm";
+  return words.str();
 }
 
 exec::CompileOptions compile_options(const config::Config& config,

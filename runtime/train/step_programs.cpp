@@ -49,17 +49,6 @@ rt_dtype activation_type(const config::Training& training, plugins::host::Device
       "lists their types), or mixed_precision = \"none\"");
 }
 
-// Checks that the model's input is that of the data set, whose samples are [H, W, C] instead of [C,
-// H, W].
-void check_input(const model::Model& model, const data::SampleSpec& spec) {
-  std::vector<int64_t> given = spec.shape;
-  if (given.size() == 3) given = {given[2], given[0], given[1]};
-  if (given == model.input) return;
-  throw ConfigurationError("model.input is " + graph::to_string(model.input) +
-                           ", the data set has samples of " + graph::to_string(given) +
-                           "; set model.input, or dataset.resize for images");
-}
-
 // Sets what every rank must know alike of the devices of all ranks.
 void agree_on_devices(step::RankOfJob& rank, plugins::host::Device& device,
                       exec::Collectives* collectives) {
@@ -131,7 +120,7 @@ StepPrograms::StepPrograms(const config::Config& config, const data::SampleSpec&
   const step::Precision precision{
       to_dtype(config.training.dtype),
       activation_type(config.training, *device_, options_.target.fallback.get())};
-  check_input(model_, spec);
+  check_input(model_.input, spec);
   check_metrics(config.validation.metrics, spec);
   strategy_ = step::make_strategy(config, model_, recipe_, precision,
                                   rank_of_job(*device_, options.collectives, planned));

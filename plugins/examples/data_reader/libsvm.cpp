@@ -58,6 +58,7 @@ class Reader {
 
   void end_line() {
     ++number_;
+    if (number_ == 1 && line_.starts_with("\xEF\xBB\xBF")) line_.erase(0, 3);  // byte order mark
     rest_ = std::string_view(line_).substr(0, line_.find('#'));
     std::string_view word = next();
     if (!word.empty()) {

@@ -37,7 +37,8 @@ struct Table {
 
 Table make_table(int rows, unsigned seed, bool regression) {
   std::mt19937 random(seed);
-  const auto uniform = [&] { return static_cast<double>(random() % 2001) / 1000 - 1; };
+  // Features of plugins are float32, so these are numbers that float32 represents.
+  const auto uniform = [&] { return static_cast<double>(random() % 33) / 16 - 1; };
   Table table;
   for (int row = 0; row < rows; ++row) {
     std::ostringstream csv, svm;
@@ -222,6 +223,12 @@ TEST_F(Readers, TheCheckOfAConfigurationKnowsTheFormatsOfPlugins) {
                  HasSubstr("did you mean \"first_index\"?"));
   expect_refused({"config", "check", "svm.toml", "--set", "plugins.path=[]"}, 3,
                  HasSubstr("libsvm"));
+}
+
+TEST_F(Readers, AByteOrderMarkIsNoPartOfTheFirstLine) {
+  const std::vector<double> expected = losses("svm");
+  folder_.write("train.svm", "\xEF\xBB\xBF" + test::read_text(folder_.path() / "train.svm"));
+  EXPECT_EQ(losses("svm"), expected);
 }
 
 TEST_F(Readers, DamagedFilesAreNamedWithTheirLine) {

@@ -97,6 +97,86 @@ TEST(Csv, ColumnsThatDoNotExist) {
   EXPECT_THAT(message(options("a", true, {"1", "-2"})), HasSubstr("twice"));
 }
 
+std::vector<std::string> columns_of(const std::string& text, CsvOptions options,
+                                    const CsvTable* known = nullptr) {
+  return parse_csv(text, "x", options, known).columns;
+}
+
+TEST(CsvHeader, ItsTargetIsNoNumberAndThoseBelowAre) {
+  EXPECT_THAT(columns_of("7,8,label\n1,2,0\n3,4,1\n", options("-1")), ElementsAre("7", "8"));
+  EXPECT_THAT(columns_of("y,8\n0,2\n1,4\n", options("0", false)), ElementsAre("8"));
+  EXPECT_EQ(parse_csv("7,8,a\n1,2,0\n3,4,b\n", "x", options("-1")).part.samples, 3);
+  EXPECT_EQ(parse_csv("5.1,3.5,setosa\n4,3,setosa\n", "x", options("-1")).part.samples, 2);
+  EXPECT_EQ(parse_csv("5.1,3.5,setosa\n", "x", options("-1")).part.samples, 1);
+  EXPECT_EQ(parse_csv("7,8,9\n1,2,0\n", "x", options("-1")).part.samples, 2);
+  EXPECT_THAT(test::message_of([&] { parse_csv("1,\n2,0\n", "x", options("-1")); }),
+              HasSubstr("line 1, column 2: the label is empty"));
+}
+
+TEST(CsvHeader, AColumnThatIsAskedForByName) {
+  EXPECT_THAT(columns_of("2019,2020,kind\n1,2,a\n3,4,b\n", options("kind")),
+              ElementsAre("2019", "2020"));
+  EXPECT_THAT(columns_of("2019,size,2\n1,2,a\n3,4,b\n", options("-1", true, {"size"})),
+              ElementsAre("size"));
+}
+
+TEST(CsvHeader, TheKeyDecides) {
+  CsvOptions o = options("-1");
+  o.header = true;
+  EXPECT_THAT(columns_of("7,8,9\n1,2,0\n", o), ElementsAre("7", "8"));
+  o.header = false;
+  EXPECT_THAT(test::message_of([&] { columns_of("a,b,c\n1,2,0\n", o); }),
+              HasSubstr("line 1, column 1: \"a\" is not a number"));
+}
+
+TEST(CsvHeader, ACountOfColumnsIsAskedAbout) {
+  for (const char* text : {"0,1,2,3\n5,1,2,1\n", "0,1,2,label\n5,1,2,cat\n5,1,2,dog\n"}) {
+    CsvOptions o = options("-1");
+    EXPECT_THAT(test::message_of([&] { parse_csv(text, "x", o); }),
+                HasSubstr("line 1, column 1: the fields are 0, 1, 2, ..."));
+    o.header = true;
+    EXPECT_THAT(columns_of(text, o), ElementsAre("0", "1", "2"));
+    o.header = false;
+    EXPECT_EQ(columns_of(text, o).size(), 3u);
+  }
+  EXPECT_EQ(parse_csv("0,1,2\n5,1,1\n", "x", options("-1")).part.samples, 2);
+}
+
+TEST(CsvHeader, KnownColumnsWithoutTheTarget) {
+  CsvOptions o = options("-1");
+  const CsvTable train = parse_csv("7,8,label\n1,2,0\n3,4,1\n", "train", o);
+  o.needs_target = false;
+  EXPECT_EQ(parse_csv("7,8\n1,2\n", "x", o, &train).part.samples, 1);
+  EXPECT_EQ(parse_csv("7,8,9\n1,2,0\n1,2,0\n", "x", options("-1")).part.samples, 3);
+}
+
+TEST(Csv, WhatIsNoNumberIsNamedWithItsRemedy) {
+  const auto message = [](const std::string& text, const CsvOptions& options) {
+    return test::message_of([&] { parse_csv(text, "x", options); });
+  };
+  EXPECT_THAT(
+      message("a,b,y\n1,2,0\n2,red,1\n", options("y")),
+      HasSubstr("x: line 3, column 2: \"red\" is not a number; expected a number in each "
+                "feature: write numbers for its words, or name only columns beside \"b\" in "
+                "dataset.features"));
+  EXPECT_THAT(message("a,b,y\n1,,0\n", options("y")), HasSubstr("fill it in, or remove the line"));
+  EXPECT_THAT(message("a,y\n1,low\n", options("y", false)), HasSubstr("dataset.target = \"y\""));
+  EXPECT_THAT(message("a;b\n1;2\n", options("b")), HasSubstr("\"a;b\" has no comma"));
+  EXPECT_THAT(message("1,5;2,0\n", options("-1")), HasSubstr("expected commas between the fields"));
+  EXPECT_THAT(message(std::string("\xFF\xFE"
+                                  "a\0",
+                                  4),
+                      options("-1")),
+              HasSubstr("UTF-16"));
+}
+
+TEST(Csv, NumbersThatAreNormalisedKeepTheirDigits) {
+  CsvOptions o = options("-1");
+  o.normalised = true;
+  EXPECT_THAT(parse_csv("1700000001,0\n0.1,1\n", "x", o).part.doubles,
+              ElementsAre(1700000001, 0.1));
+}
+
 TEST(Csv, ReadsAFile) {
   const test::TempFolder folder;
   const std::string path = folder.write("a.csv", "1,0\n2,1\n");

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "tests/runtime/data/files.h"
 
 namespace runtime::data {
@@ -37,6 +39,58 @@ void write_mnist(const test::TempFolder& folder, const std::string& where, uint3
   folder.write(where + "/train-labels-idx1-ubyte", test::idx(0x08, {train}, test::counting(train)));
   folder.write(where + "/t10k-images-idx3-ubyte", test::idx(0x08, {2, 2, 2}, test::counting(8)));
   folder.write(where + "/t10k-labels-idx1-ubyte.gz", test::gzip(test::idx(0x08, {2}, "\x09\x08")));
+}
+
+// Adjacent numbers of 1.7e9 are the same in float32.
+TEST(OpenDataset, StandardisesBeforeItRounds) {
+  const test::TempFolder folder;
+  std::vector<int64_t> integers;
+  std::vector<double> reals;
+  std::string table;
+  for (int64_t i = 0; i < 4; ++i) {
+    integers.push_back(1700000000 + i);
+    reals.push_back(static_cast<double>(1700000000 + i));
+    table += std::to_string(1700000000 + i) + "," + std::to_string(i % 2) + "\n";
+  }
+  DatasetOptions options;
+  options.target_path = folder.write(
+      "y.npy", test::npy(test::npy_header("<i4", "(4,)"), test::raw<int32_t>({0, 1, 0, 1})));
+  options.standardize = true;
+  const auto expect = [&](const std::string& format, const std::string& path) {
+    options.format = format;
+    options.path = path;
+    const auto train = open_dataset(options).train;
+    for (int64_t i = 0; i < 4; ++i) {
+      EXPECT_THAT(read(*train, i), ElementsAre(FloatNear((i - 1.5f) / std::sqrt(1.25f), 1e-6f)))
+          << path;
+    }
+  };
+  expect("npy",
+         folder.write("i.npy", test::npy(test::npy_header("<i8", "(4, 1)"), test::raw(integers))));
+  expect("npy",
+         folder.write("d.npy", test::npy(test::npy_header("<f8", "(4, 1)"), test::raw(reals))));
+  options.target_path.clear();
+  options.target = "-1";
+  expect("csv", folder.write("t.csv", table));
+  options.standardize = false;
+  options.mean = {1700000001.5};
+  options.std = {std::sqrt(1.25)};
+  expect("csv", folder.path("t.csv"));
+}
+
+// Ten times 0.1 is not 1, but the column never changes.
+TEST(OpenDataset, AConstantColumnBecomesZero) {
+  const test::TempFolder folder;
+  DatasetOptions options;
+  options.format = "csv";
+  options.target = "-1";
+  options.standardize = true;
+  std::string table;
+  for (int i = 0; i < 10; ++i) table += "0.1," + std::to_string(i % 2) + "\n";
+  options.path = folder.write("t.csv", table);
+  const DatasetPair pair = open_dataset(options);
+  EXPECT_THAT(pair.preparation.features.deviation, ElementsAre(1));
+  EXPECT_THAT(read(*pair.train, 3), ElementsAre(0));
 }
 
 TEST(OpenDataset, FindsFashionMnist) {

@@ -50,6 +50,25 @@ class Text : public testing::Test {
   const test::TempFolder folder_;
 };
 
+TEST_F(Text, AByteOrderMarkIsNoCharacter) {
+  DatasetOptions options = text(
+      "\xEF\xBB\xBF"
+      "abcdefghij",
+      3);
+  EXPECT_EQ(open_dataset(options).train->description(),
+            "a.txt, 10 tokens of 10 kinds, 3 samples of 3");
+  options.tokenizer = "byte";
+  EXPECT_EQ(features(*open_dataset(options).train, 0)[0], 'a');
+}
+
+TEST_F(Text, TheShareOfValidationIsADecimalNumber) {
+  DatasetOptions options = text(std::string(50, 'a') + std::string(50, 'b'), 3);
+  options.validation_split = 0.34;
+  const DatasetPair pair = open_dataset(options);
+  EXPECT_THAT(pair.train->description(), HasSubstr("66 tokens"));
+  EXPECT_THAT(pair.validation->description(), HasSubstr("34 tokens"));
+}
+
 TEST_F(Text, SamplesAreWindowsAndTheTokensAfter) {
   const DatasetPair pair = open_dataset(text("abcdefghij", 3));
   const Dataset& train = *pair.train;

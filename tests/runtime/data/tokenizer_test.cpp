@@ -195,6 +195,12 @@ TEST(Gpt2, MergesInTheOrderOfTheFileWithinAPiece) {
   EXPECT_EQ(decode(*tokenizer, encode(*tokenizer, "lower\nwer é 12")), "lower\nwer é 12");
 }
 
+TEST(Gpt2, LinesMayEndAsThoseOfWindows) {
+  Gpt2Files files(Merges{{"l", "o"}, {"lo", "w"}});
+  files.merges_.text = "#version: 0.2\r\nl o\r\nlo w\r\n\r\n";
+  EXPECT_THAT(encode(*files.make(), "low"), ElementsAre(257));
+}
+
 TEST(Gpt2, ALongPieceTakesNoLongTime) {
   const auto tokenizer = Gpt2Files(Merges{{"a", "a"}, {"aa", "aa"}, {"aaaa", "aaaa"}}).make();
   EXPECT_EQ(encode(*tokenizer, std::string(200000, 'a')).size(), 25000u);

@@ -57,6 +57,25 @@ TEST(Resize, SameSizeChangesNothing) {
   EXPECT_EQ(read(*resized(base, {3, 4}), 1), read(*base, 1));
 }
 
+TEST(TrainingSamples, AreCountedAsDecimalNumbers) {
+  for (int64_t hundredths = 1; hundredths < 100; ++hundredths) {
+    const double split =
+        std::stod("0." + std::string(hundredths < 10 ? "0" : "") + std::to_string(hundredths));
+    for (const int64_t count : {100, 150, 1234567, 60000}) {
+      // floor(count * (1 - split)) in whole numbers
+      EXPECT_EQ(training_samples(count, split), count * (100 - hundredths) / 100)
+          << count << " at " << split;
+    }
+  }
+  EXPECT_EQ(training_samples(10, 0.8), 2);
+  EXPECT_EQ(training_samples(10, 0.9), 1);
+  EXPECT_EQ(training_samples(int64_t{1} << 40, 0.5), int64_t{1} << 39);
+  EXPECT_EQ(training_samples(7, 0), 7);
+  EXPECT_EQ(training_samples(3, 1e-9), 2);
+  EXPECT_THAT(test::message_of([] { training_samples(10, 0.95, "tokens"); }),
+              HasSubstr("dataset.validation_split = 0.95 of 10 tokens leaves one part empty"));
+}
+
 // The expected numbers are those of torch.nn.functional.interpolate(mode="bilinear",
 // align_corners=False).
 TEST(Resize, EnlargesWithHalfPixelCentres) {
