@@ -35,6 +35,7 @@ class CsvParser {
     if (!reader_.next(record)) throw DataError(name_ + ": the file is empty; expected a table");
     width_ = record.fields.size();
     check_separator(record);
+    table_.named = named_;
     if (named_) header_ = record.fields;
     choose_columns();
     if (!named_ && !options_.header) check_no_count(record);
@@ -378,12 +379,14 @@ Parts load_csv(const std::string& train, const std::string& validation,
     known.columns = options.preparation->columns;
     if (csv.features.empty()) csv.features = known.columns;
     known.class_names = options.preparation->class_names;
+    known.named = options.preparation->named;
     known.part.title = "the data that the weights were trained on";
   }
   CsvTable table = read_csv(train, csv, options.preparation != nullptr ? &known : nullptr);
   Parts parts;
   parts.columns = table.columns;
   parts.class_names = table.class_names;
+  parts.named = table.named;
   parts.labelled = table.labelled;
   if (!validation.empty()) parts.validation = read_csv(validation, csv, &table).part;
   parts.train = std::move(table.part);

@@ -27,6 +27,7 @@ struct CsvOptions {
 struct CsvTable {
   std::vector<std::string> columns;  // names of the features, or numbers
   Part part;
+  bool named = false;    // the table has a header
   bool labelled = true;  // false: there is no column of targets, and all of them are 0
   // Text labels in the order of their class numbers, which is sorted. Empty if labels are integers,
   // which are taken as they are.
@@ -35,7 +36,7 @@ struct CsvTable {
 
 // Reads a table from text or from a file. csv_header.h says what a header is. `known` is
 // the training table, whose columns and classes this table must have, or what is known of it
-// (columns, class_names and the title of `part`); null if this is the training table. Throws
+// (columns, named, class_names and the title of `part`); null if this is the training table. Throws
 // DataError that names line and column.
 CsvTable parse_csv(std::string_view text, const std::string& name, const CsvOptions& options,
                    const CsvTable* known = nullptr);

@@ -20,9 +20,11 @@ bool names_a_column(const Fields& fields, const CsvOptions& options) {
                      [&](const std::string& feature) { return names_a_column(fields, feature); });
 }
 
+// Columns without a header are called by their places, which a sample may hold as well.
 bool are_columns_of(Fields fields, const CsvTable* known) {
-  return known != nullptr && std::is_permutation(fields.begin(), fields.end(),
-                                                 known->columns.begin(), known->columns.end());
+  return known != nullptr && known->named &&
+         std::is_permutation(fields.begin(), fields.end(), known->columns.begin(),
+                             known->columns.end());
 }
 
 // Whether the fields below `first` in the column `target` are numbers, and that of `first` is none.

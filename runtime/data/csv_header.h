@@ -10,7 +10,8 @@ namespace runtime::data {
 // Returns whether the first record that `reader` gives is a header, as the options say, or else if
 //  - none of its fields is a number, or
 //  - a column that the options name is one of its fields, or
-//  - the table may lack the target, and the fields are the columns of `known` in any order, or
+//  - the table may lack the target, and the fields are the named columns of `known` in any order,
+//  or
 //  - its target is no number, and the targets below are.
 // `known` may be null. Reads as many records as it takes to tell; throws DataError as the reader.
 bool begins_with_header(CsvReader& reader, const CsvOptions& options, const CsvTable* known);

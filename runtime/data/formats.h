@@ -21,6 +21,7 @@ struct Parts {
   Part train;
   std::optional<Part> validation;
   std::vector<std::string> columns = {}, class_names = {};  // as in Preparation
+  bool named = false;                                       // as in Preparation
   bool labelled = true;                                     // as in DatasetPair
 };
 

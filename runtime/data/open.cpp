@@ -137,6 +137,7 @@ DatasetPair open_parts(Parts parts, const DatasetOptions& options) {
     preparation.features = standardize_parts(parts, training, options.preparation.get());
   preparation.columns = std::move(parts.columns);
   preparation.class_names = std::move(parts.class_names);
+  preparation.named = parts.named;
   const Normalization normalization{options.mean, options.std};
   DatasetPair pair = split_at(make_memory_dataset(std::move(parts.train), normalization), training);
   if (parts.validation) {

@@ -34,6 +34,7 @@ Entry statistics(const char* name, std::vector<double> FeatureStatistics::*membe
 const std::vector<Entry>& entries() {
   static const std::vector<Entry> list = {
       entry("columns", "dataset.features", &Preparation::columns),
+      entry("named", "dataset.header", &Preparation::named),
       entry("class_names", "the names of the classes", &Preparation::class_names),
       entry("classes", "dataset.classes", &Preparation::classes),
       entry("targets", "the targets of a sample", &Preparation::targets),

@@ -16,11 +16,12 @@ namespace runtime::data {
 // means that the data have no such thing.
 struct Preparation {
   std::vector<std::string> columns;      // csv: the features in their order, by name or number
+  bool named = false;                    // csv: the table had a header, which names them
   std::vector<std::string> class_names;  // in the order of the labels; empty: labels are numbers
   int64_t classes = 0, targets = 0;      // as in SampleSpec
-  FeatureStatistics features;     // of dataset.standardize
-  std::vector<double> mean, std;  // of each channel
-  std::vector<int64_t> resize;    // [height, width] in pixels
+  FeatureStatistics features;            // of dataset.standardize
+  std::vector<double> mean, std;         // of each channel
+  std::vector<int64_t> resize;           // [height, width] in pixels
   int64_t resize_shorter = 0;
   std::string tokenizer, characters;  // the characters in the order of their ids, in UTF-8
 };

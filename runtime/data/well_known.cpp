@@ -49,7 +49,8 @@ const std::vector<WellKnown>& well_known() {
        0,
        "put the text of char-rnn's tinyshakespeare (data/tinyshakespeare/input.txt of "
        "https://github.com/karpathy/char-rnn, 1115394 bytes) as input.txt into a folder "
-       "tinyshakespeare there, or use configs/shakespeare_gpt_cpu.toml, which brings a text along"}};
+       "tinyshakespeare there, or use configs/shakespeare_gpt_cpu.toml, which brings a text "
+       "along"}};
   return kAll;
 }
 

@@ -93,6 +93,16 @@ class Tables(support.Situation):
         found = self.predict("--data", "new.csv")
         self.assertEqual([(f["predicted"], f["probability"]) for f in found], [(e["predicted"], e["probability"]) for e in expected])
 
+    def test_samples_that_hold_the_places_of_the_columns_are_samples(self):
+        for width, rows in ((1, [[i] for i in range(8)]), (2, [[1, 0], [0, 1], [1, 1], [0, 0]] * 2)):
+            lines = [",".join(map(str, row)) for row in rows]
+            self.csv("".join(f"{line},{i * 0.5}\n" for i, line in enumerate(lines)), target="-1", width=width, outputs=1,
+                     more='task = "regression"')
+            self.train()
+            expected = [line["predicted"] for line in self.predict("--part", "train")]
+            self.write("new.csv", "\n".join(lines) + "\n")
+            self.assertEqual([line["predicted"] for line in self.predict("--data", "new.csv")], expected)
+
     # ---- digits
 
     def assert_standardised(self, values):
