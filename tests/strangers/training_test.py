@@ -125,6 +125,11 @@ class NothingCounted(Training):
         said = self.train("lines", training__epochs=1, validation__every_epochs=0, metrics__progress="epochs")
         self.assertIn(f"loss {expected:.4f}", said)
 
+    def test_the_search_for_a_rate_does_not_take_it_for_a_divergence(self):
+        self.tokens([1, 2, 3, 4] * 8 + [0] * 9, self.PART)
+        said = self.runtime("tune", "lr", "run.toml", "--steps", "40")
+        self.assertIn("the loss has not diverged", said)
+
     def test_ranks_leave_it_out_as_well(self):
         self.tokens(self.PART * 2, [0] * 13)
         said = self.runtime("train", "run.toml", "--nproc", "2", *set_keys(job__dump_folder="run"))
