@@ -110,6 +110,7 @@ void evaluate_rank(Session& session, const EvaluateArguments& arguments) {
       dataset, train::validation_loader_options(session.config, split.rank, split.world_size));
   const train::Evaluation e = session.trainer->evaluate(loader);
   if (session.rank.main()) {
+    print_notes(session.data);
     print_notes(*session.programs);
     print(e, session, arguments);
   }

@@ -218,6 +218,7 @@ void write_predictions(const launch::Rank& rank, const PredictArguments& argumen
   const data::DatasetPair data =
       train::open_data(config, search_path(), rank.registry.get(),
                        {.weights = arguments.weights, .needs_targets = arguments.data.empty()});
+  print_notes(data);
   const Samples samples = open_samples(config, data, arguments);
   const Opened model = open_model(rank, config, data.train->spec(), weights, arguments.weights);
   data::Loader loader(samples.part, train::validation_loader_options(config));

@@ -136,6 +136,10 @@ analysis::Planner Session::planner() const {
                       launch::planned_ranks(*rank.registry, rank.backend));
 }
 
+void print_notes(const data::DatasetPair& data) {
+  for (const std::string& note : data.notes) std::cerr << "note: " << note << '\n';
+}
+
 void print_notes(const train::StepPrograms& programs) {
   for (const std::string& note : programs.notes()) std::cerr << "note: " << note << '\n';
 }

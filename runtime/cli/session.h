@@ -74,6 +74,8 @@ analysis::Planner make_planner(const config::Config& config, const data::Dataset
 // Prints on the standard error output what the programs made so far compute otherwise than asked
 // for: operations of another device, composed operations. For commands without a log.
 void print_notes(const train::StepPrograms& programs);
+// Prints on the standard error output what the opened data set says about its files.
+void print_notes(const data::DatasetPair& data);
 
 // Opens a session on each rank of the job and runs the body in it. Sets the exit code of processes
 // that were started. With parallelism.search the best mesh is chosen first; `chosen` is called with

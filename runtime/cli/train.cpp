@@ -94,6 +94,7 @@ void announce(const Session& s, train::Reporter& reporter) {
                 s.device->properties().name +
                 "): " + std::to_string(s.programs->parameter_count()) + " parameters, " +
                 s.data.train->description());
+  for (const std::string& note : s.data.notes) reporter.note("note: " + note);
   const int ranks = s.rank.place.world_size;
   if (ranks > 1) {
     const int64_t global = s.config.training.global_batch_size;

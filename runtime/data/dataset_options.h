@@ -71,6 +71,8 @@ struct DatasetPair {
   std::shared_ptr<const Dataset> validation;  // null: there is none
   Preparation preparation = {};
   bool labelled = true;  // false: the files have no targets, which are 0
+  // Sentences for the user about the files, for example which were found, and which skipped.
+  std::vector<std::string> notes = {};
 };
 
 }  // namespace runtime::data

@@ -1,13 +1,10 @@
 // Folders of PNG and JPEG files, one for each class.
 #include <algorithm>
 #include <array>
-#include <cctype>
-#include <filesystem>
-#include <map>
-#include <tuple>
 
 #include "runtime/data/formats.h"
 #include "runtime/data/image_file.h"
+#include "runtime/data/image_folder.h"
 #include "runtime/data/memory_dataset.h"
 #include "runtime/data/resample.h"
 #include "runtime/error.h"
@@ -15,73 +12,9 @@
 namespace runtime::data {
 namespace {
 
-namespace fs = std::filesystem;
-
-struct Sample {
-  std::string path;
-  int32_t label = 0;
-};
-
-bool is_image(const fs::directory_entry& entry) {
-  std::string end = entry.path().extension().string();
-  std::transform(end.begin(), end.end(), end.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return (end == ".png" || end == ".jpg" || end == ".jpeg") && entry.is_regular_file();
-}
-
-// Calls visit(entry) for each entry in a folder; with the recursive iterator, also below it.
-template <class Iterator, class Visit>
-void walk(const std::string& folder, const Visit& visit) {
-  try {
-    for (const fs::directory_entry& entry : Iterator(folder)) visit(entry);
-  } catch (const fs::filesystem_error& error) {
-    throw DataError(folder + ": the folder cannot be read: " + error.code().message() +
-                    "; correct dataset.path, or its permissions");
-  }
-}
-
-std::vector<std::string> class_names(const std::string& folder) {
-  std::vector<std::string> names;
-  walk<fs::directory_iterator>(folder, [&](const fs::directory_entry& entry) {
-    const std::string name = entry.path().filename().string();
-    if (entry.is_directory() && name[0] != '.') names.push_back(name);
-  });
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-// Lists the files so that classes take turns in proportion to their sizes. The last samples, which
-// validation_split takes, then include each class.
-std::vector<Sample> list_files(const std::string& folder, const std::vector<std::string>& classes) {
-  std::vector<std::tuple<double, int32_t, std::string>> order;
-  for (const std::string& name : class_names(folder)) {
-    const auto found = std::lower_bound(classes.begin(), classes.end(), name);
-    const std::string path = (fs::path(folder) / name).string();
-    if (found == classes.end() || *found != name)
-      throw DataError(path + ": no class of the training part is called \"" + name + "\"");
-    std::vector<std::string> files;
-    walk<fs::recursive_directory_iterator>(path, [&](const fs::directory_entry& entry) {
-      if (is_image(entry)) files.push_back(entry.path().string());
-    });
-    if (files.empty())
-      throw DataError(path + ": the folder of a class has no file *.png, *.jpg or *.jpeg");
-    std::sort(files.begin(), files.end());
-    for (std::size_t i = 0; i < files.size(); ++i) {
-      const double place = (static_cast<double>(i) + 0.5) / static_cast<double>(files.size());
-      order.emplace_back(place, static_cast<int32_t>(found - classes.begin()), std::move(files[i]));
-    }
-  }
-  std::sort(order.begin(), order.end());
-  std::vector<Sample> result;
-  for (auto& [place, label, path] : order) result.push_back({std::move(path), label});
-  if (result.empty())
-    throw DataError(folder + ": no folders; expected one for each class, or train and val");
-  return result;
-}
-
 class Images final : public Dataset {
  public:
-  Images(std::string folder, std::vector<Sample> files, SampleSpec spec,
+  Images(std::string folder, std::vector<ImageSample> files, SampleSpec spec,
          const DatasetOptions& options)
       : folder_(std::move(folder)),
         files_(std::move(files)),
@@ -148,17 +81,17 @@ class Images final : public Dataset {
   static std::span<const uint8_t> bytes_of(const std::string& file) {
     return {reinterpret_cast<const uint8_t*>(file.data()), file.size()};
   }
-  const Sample& sample(int64_t index) const { return files_[static_cast<std::size_t>(index)]; }
+  const ImageSample& sample(int64_t index) const { return files_[static_cast<std::size_t>(index)]; }
 
   std::string folder_;
-  std::vector<Sample> files_;
+  std::vector<ImageSample> files_;
   SampleSpec spec_;
   bool resized_;
   int64_t shorter_;
   std::vector<ChannelScale> scales_;
 };
 
-SampleSpec spec_of(const std::vector<Sample>& files, const std::vector<std::string>& classes,
+SampleSpec spec_of(const std::vector<ImageSample>& files, const std::vector<std::string>& classes,
                    const DatasetOptions& options) {
   const int64_t channels = options.shape.size() == 3 ? options.shape[2] : 3;
   if (channels != 1 && channels != 3) {
@@ -186,23 +119,26 @@ SampleSpec spec_of(const std::vector<Sample>& files, const std::vector<std::stri
 
 DatasetPair open_images(const DatasetOptions& options) {
   require_image_decoders();
-  const std::string inner = (fs::path(options.path) / "train").string();
-  const bool parts = fs::is_directory(inner);
-  const std::string train = parts ? inner : options.path;
-  std::string validation = options.validation_path;
-  const std::string val = (fs::path(options.path) / "val").string();
-  if (validation.empty() && parts && options.validation_split == 0 && fs::is_directory(val))
-    validation = val;
+  Skipped skipped;
+  const bool own_validation = options.validation_path.empty() && options.validation_split == 0;
+  ImageParts parts = find_parts(options.path, own_validation, skipped);
+  if (!options.validation_path.empty()) parts.validation = options.validation_path;
   const std::vector<std::string> classes =
-      options.preparation != nullptr ? options.preparation->class_names : class_names(train);
-  std::vector<Sample> files = list_files(train, classes);
+      options.preparation != nullptr ? options.preparation->class_names : class_names(parts.train);
+  std::vector<ImageSample> files = list_images(parts.train, classes, skipped);
   const SampleSpec spec = spec_of(files, classes, options);
-  DatasetPair pair{std::make_shared<Images>(train, std::move(files), spec, options), nullptr};
+  DatasetPair pair{};
+  const auto add = [&](const std::string& folder, std::vector<ImageSample> found) {
+    const auto part = std::make_shared<Images>(folder, std::move(found), spec, options);
+    const std::string left_out = skipped.text();
+    if (!left_out.empty()) pair.notes.push_back(part->description() + left_out);
+    skipped = {};
+    return part;
+  };
+  pair.train = add(parts.train, std::move(files));
+  if (!parts.validation.empty())
+    pair.validation = add(parts.validation, list_images(parts.validation, classes, skipped));
   pair.preparation.class_names = classes;
-  if (!validation.empty()) {
-    pair.validation =
-        std::make_shared<Images>(validation, list_files(validation, classes), spec, options);
-  }
   return pair;
 }
 

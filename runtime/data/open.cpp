@@ -210,6 +210,7 @@ DatasetPair open_folder(const DatasetOptions& options) {
   DatasetPair split = split_at(std::move(pair.train), training);
   split.preparation = std::move(pair.preparation);
   split.labelled = pair.labelled;
+  split.notes = std::move(pair.notes);
   return split;
 }
 

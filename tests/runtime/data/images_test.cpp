@@ -1,6 +1,7 @@
 // Folders of images, which the tests write with libpng and libjpeg.
 #include <gmock/gmock.h>
 #include <png.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -13,6 +14,7 @@
 #include "runtime/data/image_file.h"
 #include "runtime/data/loader.h"
 #include "runtime/data/open.h"
+#include "runtime/data/orientation.h"
 #include "tests/runtime/data/files.h"
 
 namespace runtime::data {
@@ -54,6 +56,7 @@ std::string png(int height, int width, int first = 0, uint32_t format = PNG_FORM
 struct Coding {
   int across = 2, down = 2;
   bool progressive = false;
+  J_COLOR_SPACE in = JCS_RGB, stored = JCS_YCbCr;
 };
 
 std::string jpeg(int height, int width, const std::vector<uint8_t>& pixels, Coding coding = {}) {
@@ -66,16 +69,19 @@ std::string jpeg(int height, int width, const std::vector<uint8_t>& pixels, Codi
   jpeg_mem_dest(&info, &out, &size);
   info.image_height = height;
   info.image_width = width;
-  info.input_components = 3;
-  info.in_color_space = JCS_RGB;
+  const int channels = coding.in == JCS_CMYK ? 4 : 3;
+  info.input_components = channels;
+  info.in_color_space = coding.in;
   jpeg_set_defaults(&info);
+  jpeg_set_colorspace(&info, coding.stored);
   jpeg_set_quality(&info, 100, TRUE);
   info.comp_info[0].h_samp_factor = coding.across;
   info.comp_info[0].v_samp_factor = coding.down;
   if (coding.progressive) jpeg_simple_progression(&info);
   jpeg_start_compress(&info, TRUE);
   for (int y = 0; y < height; ++y) {
-    JSAMPROW row = const_cast<JSAMPROW>(pixels.data()) + std::size_t{3} * y * width;
+    JSAMPROW row =
+        const_cast<JSAMPROW>(pixels.data()) + static_cast<std::size_t>(channels) * y * width;
     jpeg_write_scanlines(&info, &row, 1);
   }
   jpeg_finish_compress(&info);
@@ -121,6 +127,38 @@ std::vector<uint8_t> pixels_of(const Image& image, const Box& box) {
   return pixels;
 }
 
+// A chunk of a PNG file.
+std::string chunk(const std::string& name, const std::string& data) {
+  const auto big_endian = [](std::size_t number) {
+    std::string bytes;
+    for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(number >> shift);
+    return bytes;
+  };
+  const std::string body = name + data;
+  return big_endian(data.size()) + body +
+         big_endian(::crc32(0, reinterpret_cast<const Bytef*>(body.data()),
+                            static_cast<uInt>(body.size())));
+}
+
+constexpr std::size_t kHeaderEnd = 33;  // of a PNG file: its signature and its first chunk
+
+// A block of EXIF data whose only entry is the orientation, with its most significant bytes first.
+std::string exif(int orientation) {
+  std::string block("MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\0\0\0\0\0\0\0", 26);
+  block[19] = static_cast<char>(orientation);
+  return block;
+}
+
+std::string turned_png(std::string file, int orientation, bool behind = false) {
+  return file.insert(behind ? file.size() - 12 : kHeaderEnd, chunk("eXIf", exif(orientation)));
+}
+
+std::string turned_jpeg(std::string file, int orientation) {
+  const std::string data = std::string("Exif\0\0", 6) + exif(orientation);
+  const std::string begin{'\xff', '\xe1', 0, static_cast<char>(data.size() + 2)};
+  return file.insert(2, begin + data);
+}
+
 TEST(ImageFile, PngIsExact) {
   const Image image = decode(png(5, 7, 10));
   EXPECT_EQ(image.size, (ImageSize{5, 7}));
@@ -142,10 +180,150 @@ TEST(ImageFile, GreyColourAndTransparencyAreConverted) {
   EXPECT_THAT(decode(png(1, 1, 0, PNG_FORMAT_RGB, {70, 70, 70}), 1).pixels, ElementsAre(70));
   EXPECT_EQ(decode(jpeg(16, 8), 1).pixels.size(), 128u);
   const std::string clear = png(1, 2, 0, PNG_FORMAT_RGBA, {9, 8, 7, 255, 90, 80, 70, 0});
-  EXPECT_THAT(decode(clear).pixels, ElementsAre(9, 8, 7, 0, 0, 0));
+  EXPECT_THAT(decode(clear).pixels, ElementsAre(9, 8, 7, 90, 80, 70));
 }
 
 constexpr ImageSize kAsItIs{1000, 1000};  // larger than any region, so that nothing is scaled
+
+// Gamma and the standard's colour space change no sample.
+TEST(ImageFile, SamplesAreNotCorrected) {
+  const std::string red = png(1, 1, 0, PNG_FORMAT_RGB, {255, 0, 0});
+  const std::string colour = png(1, 1, 0, PNG_FORMAT_RGB, {200, 120, 40});
+  EXPECT_THAT(decode(red, 1).pixels, ElementsAre(76));
+  for (const std::string& hint : {chunk("gAMA", {0, 1, '\x86', '\xa0'}), chunk("sRGB", {0})}) {
+    EXPECT_THAT(decode(std::string(red).insert(kHeaderEnd, hint), 1).pixels, ElementsAre(76));
+    EXPECT_THAT(decode(std::string(colour).insert(kHeaderEnd, hint)).pixels,
+                ElementsAre(200, 120, 40));
+  }
+}
+
+// Rows of one picture as a PNG file of any bit depth and kind (0: grey, 2: colour, 4: grey with
+// alpha, 6: colour with alpha).
+std::string raw_png(uint32_t width, uint32_t height, int depth, int kind, std::string rows) {
+  const std::string header{0,
+                           0,
+                           0,
+                           static_cast<char>(width),
+                           0,
+                           0,
+                           0,
+                           static_cast<char>(height),
+                           static_cast<char>(depth),
+                           static_cast<char>(kind),
+                           0,
+                           0,
+                           0};
+  uLongf size = compressBound(rows.size());
+  std::string packed(size, '\0');
+  compress(reinterpret_cast<Bytef*>(packed.data()), &size,
+           reinterpret_cast<const Bytef*>(rows.data()), rows.size());
+  packed.resize(size);
+  return "\x89PNG\r\n\x1a\n" + chunk("IHDR", header) + chunk("IDAT", packed) + chunk("IEND", "");
+}
+
+TEST(ImageFile, SixteenBitsAreDividedBy257) {
+  const std::string grey = raw_png(3, 1, 16, 0, {0, '\x80', 0, 0, '\x80', '\xff', '\xff'});
+  EXPECT_THAT(decode(grey, 1).pixels, ElementsAre(128, 0, 255));
+  // 0x0180 / 257 is 1.49, 0x0181 / 257 is 1.498, 0x0182 / 257 is 1.502.
+  const std::string colour = raw_png(1, 1, 16, 2, {0, 1, '\x80', 1, '\x81', 1, '\x82'});
+  EXPECT_THAT(decode(colour).pixels, ElementsAre(1, 1, 2));
+  const std::string clear = raw_png(1, 1, 16, 4, {0, '\x80', 0, 0, 0});
+  EXPECT_THAT(decode(clear).pixels, ElementsAre(128, 128, 128));
+}
+
+TEST(ImageFile, FewBitsOfGreyReachFromBlackToWhite) {
+  EXPECT_THAT(decode(raw_png(2, 1, 1, 0, {0, '\x40'}), 1).pixels, ElementsAre(0, 255));
+  EXPECT_THAT(decode(raw_png(4, 1, 2, 0, {0, '\x1b'}), 1).pixels, ElementsAre(0, 85, 170, 255));
+  EXPECT_THAT(decode(raw_png(2, 1, 4, 0, {0, '\x2f'}), 1).pixels, ElementsAre(34, 255));
+}
+
+// Cyan, magenta, yellow and black as Adobe's programs store them, of which 255 is no ink.
+TEST(ImageFile, FourInksBecomeColours) {
+  EXPECT_EQ(with_channels({{1, 1}, 4, {255, 128, 0, 255}}, 3).pixels,
+            (std::vector<uint8_t>{255, 128, 0}));
+  std::vector<uint8_t> inks;
+  for (int i = 0; i < 64; ++i) inks.insert(inks.end(), {200, 100, 50, 128});
+  for (const J_COLOR_SPACE stored : {JCS_CMYK, JCS_YCCK}) {
+    const std::string file = jpeg(8, 8, inks, {1, 1, false, JCS_CMYK, stored});
+    const Image colour = decode(file), grey = decode(file, 1);
+    ASSERT_EQ(colour.pixels.size(), 192u);
+    EXPECT_NEAR(colour.pixels[0], 100, 2);
+    EXPECT_NEAR(colour.pixels[1], 50, 2);
+    EXPECT_NEAR(colour.pixels[2], 25, 2);
+    ASSERT_EQ(grey.pixels.size(), 64u);
+    EXPECT_NEAR(grey.pixels[0], 0.299 * 100 + 0.587 * 50 + 0.114 * 25, 2);
+  }
+}
+
+// The corners of an image of 2x3 pixels that count up from 1, as each orientation shows them.
+TEST(ImageFile, OrientationTurnsTheImage) {
+  const std::vector<std::vector<uint8_t>> expected{
+      {1, 2, 3, 4, 5, 6}, {3, 2, 1, 6, 5, 4}, {6, 5, 4, 3, 2, 1}, {4, 5, 6, 1, 2, 3},
+      {1, 4, 2, 5, 3, 6}, {4, 1, 5, 2, 6, 3}, {6, 3, 5, 2, 4, 1}, {3, 6, 2, 5, 1, 4}};
+  const std::string stored = png(2, 3, 0, PNG_FORMAT_GRAY, {1, 2, 3, 4, 5, 6});
+  for (int i = 0; i < 8; ++i) {
+    for (const bool behind : {false, true}) {
+      const Image seen = decode(turned_png(stored, i + 1, behind), 1);
+      EXPECT_EQ(seen.size, (i < 4 ? ImageSize{2, 3} : ImageSize{3, 2})) << i + 1;
+      EXPECT_EQ(seen.pixels, expected[static_cast<std::size_t>(i)]) << i + 1;
+    }
+  }
+  EXPECT_EQ(decode(turned_png(stored, 9), 1).pixels, expected[0]);
+}
+
+TEST(ImageFile, DamagedExifSaysNothing) {
+  const std::string whole = exif(6);
+  EXPECT_NE(orientation_of(bytes_of(whole)), Orientation{});
+  for (std::size_t size = 0; size < 20; ++size) {
+    const std::string cut = whole.substr(0, size);
+    EXPECT_EQ(orientation_of(bytes_of(cut)), Orientation{}) << size;
+  }
+  std::string far = whole;
+  far[4] = '\xff';  // the directory lies 4 GiB behind the beginning
+  EXPECT_EQ(orientation_of(bytes_of(far)), Orientation{});
+  const std::string little("II*\0\x08\0\0\0\x01\0\x12\x01\x04\0\x01\0\0\0\x06\0\0\0", 22);
+  EXPECT_EQ(orientation_of(bytes_of(little)), orientation_of(bytes_of(whole)));
+}
+
+TEST(ImageFile, OrientationTurnsRegionsToo) {
+  constexpr int kHeight = 61, kWidth = 101;
+  const std::string plain = jpeg(kHeight, kWidth, noise(kHeight, kWidth));
+  const RegionImage stored{decode(plain), {}};
+  for (int number = 1; number <= 8; ++number) {
+    const std::string file = turned_jpeg(plain, number);
+    const Image whole = decode(file);
+    const auto bytes = exif(number);
+    EXPECT_EQ(whole.pixels, orientation_of(bytes_of(bytes)).seen(stored).image.pixels);
+    for (int64_t i = 0; i < 30; ++i) {
+      const Region region = RandomRegion{0.0001, 3, i, 7}.choose(whole.size);
+      const RegionImage part = decode(file, region, kAsItIs);
+      ASSERT_EQ(pixels_of(part.image, part.box), pixels_of(whole, box_of(region)))
+          << "orientation " << number << ", region " << i;
+    }
+  }
+}
+
+// A quarter of a turned image is at the same place as the whole one: a shift by one pixel of the
+// quarter changes green by 4 or blue and red by 1 to 2, rounding and smoothing by about 1.1.
+TEST(ImageFile, AFractionOfATurnedImageIsAtTheRightPlace) {
+  std::vector<uint8_t> pixels;  // slow changes, which no scaling loses
+  for (int y = 0; y < 200; ++y) {
+    for (int x = 0; x < 300; ++x) {
+      for (const int value : {x / 2, y, (x + y) / 4}) pixels.push_back(static_cast<uint8_t>(value));
+    }
+  }
+  for (int number = 1; number <= 8; ++number) {
+    const std::string file = turned_jpeg(jpeg(200, 300, pixels), number);
+    const auto scaled = [&](ImageSize least) {
+      const RegionImage part = decode(file, {21, 17, {160, 150}}, least);
+      std::vector<float> out(std::size_t{3} * 20 * 25);
+      Resampler(part.image.size, part.box, {20, 25}).apply(part.image.pixels.data(), 3, out.data());
+      return out;
+    };
+    EXPECT_THAT(scaled({40, 37}), testing::Pointwise(testing::FloatNear(1.5f), scaled(kAsItIs)))
+        << number;
+  }
+}
 
 // The borders of blocks, of the image, and regions of one pixel are where a decoder could differ.
 TEST(ImageFile, ARegionHasThePixelsOfTheWholeImage) {
