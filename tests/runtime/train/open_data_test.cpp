@@ -59,6 +59,24 @@ class OpenData : public testing::Test {
   std::string search_path_;
 };
 
+TEST_F(OpenData, TargetsFarFromOneAreNamed) {
+  const auto advice = [&](const std::string& targets) {
+    std::ofstream(folder_ / "first" / "t.csv") << "x,y\n" << targets;
+    const config::Config config = table("t.csv");
+    return target_advice(config, *open_data(config, search_path_.c_str()).train);
+  };
+  EXPECT_THAT(advice("1,-200000\n2,200000\n"),
+              AllOf(HasSubstr("about 200000"), HasSubstr("dataset.target = \"y\"")));
+  EXPECT_THAT(advice("1,0.0001\n"), HasSubstr("expected 0.01 to 100"));
+  EXPECT_EQ(advice("1,0\n2,0\n"), "");
+  EXPECT_EQ(advice("1,99\n2,0\n"), "");
+}
+
+TEST_F(OpenData, SamplesMustFitTheInput) {
+  EXPECT_NO_THROW(check_input({3, 4, 5}, {.shape = {4, 5, 3}}));
+  EXPECT_THROW(check_input({2}, {.shape = {3}}), ConfigurationError);
+}
+
 TEST_F(OpenData, ABatchThatTheDataCannotFillGetsAdvice) {
   write("one.csv", 1);
   write("two.csv", 2);
