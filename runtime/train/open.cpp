@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "runtime/error.h"
+#include "runtime/row_of.h"
 #include "runtime/train/plugin_records.h"
 
 namespace runtime::train {
@@ -141,9 +142,9 @@ std::string batch_advice(const config::Config& config, const data::Dataset& trai
 exec::CompileOptions compile_options(const config::Config& config,
                                      std::shared_ptr<plugins::host::Device> fallback) {
   exec::CompileOptions o;
-  o.target.tune = config.device.tune == "off"    ? exec::Tune::kOff
-                  : config.device.tune == "full" ? exec::Tune::kFull
-                                                 : exec::Tune::kQuick;
+  o.target.tune = row_of<exec::Tune>(
+      "device.tune", config.device.tune,
+      {{"off", exec::Tune::kOff}, {"quick", exec::Tune::kQuick}, {"full", exec::Tune::kFull}});
   o.target.deterministic = config.debug.deterministic;
   o.target.cache_folder = exec::default_cache_folder();
   o.target.fallback = std::move(fallback);
@@ -162,9 +163,10 @@ data::LoaderOptions train_loader_options(const config::Config& config,
   o.batch_size = config.training.global_batch_size;
   o.shuffle = config.dataset.shuffle;
   o.seed = config.debug.seed;
-  o.last_batch = config.dataset.last_batch == "drop"  ? data::LastBatch::kDrop
-                 : config.dataset.last_batch == "pad" ? data::LastBatch::kPad
-                                                      : data::LastBatch::kKeep;
+  o.last_batch = row_of<data::LastBatch>("dataset.last_batch", config.dataset.last_batch,
+                                         {{"drop", data::LastBatch::kDrop},
+                                          {"pad", data::LastBatch::kPad},
+                                          {"keep", data::LastBatch::kKeep}});
   o.prefetch = config.dataset.prefetch;
   o.workers = workers(config);
   o.augmentation = {config.dataset.random_crop, config.dataset.random_flip,
