@@ -7,7 +7,7 @@
 namespace runtime::cli {
 
 // Whether the standard output is a terminal on which a line can be drawn again: not a pipe, and not
-// one whose TERM is "dumb".
+// one whose TERM is "dumb" or not set.
 bool can_redraw();
 
 // The style for the standard output: colours on a terminal that can redraw, unless the environment
