@@ -9,11 +9,15 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "plugins/host/descriptor.h"
 #include "plugins/host/error.h"
 #include "plugins/host/printable.h"
+
+// The header of the program or library that this code is in; the linker defines it.
+extern "C" __attribute__((visibility("hidden"))) const ElfW(Ehdr) __ehdr_start;
 
 namespace plugins::host {
 namespace {
@@ -38,6 +42,30 @@ std::string loader_words() {
   if (text.ends_with("failed to map segment from shared object"))
     text += "; the process gets no more memory (ulimit -v shows its limit)";
   return text;
+}
+
+// Returns "AArch64 (64 bits)" or, for a processor that is not in the list, "ELF machine 22 (64
+// bits)".
+std::string processor_of(uint16_t machine, unsigned char width) {
+  constexpr std::pair<uint16_t, const char*> kNames[] = {
+      {EM_X86_64, "x86-64"}, {EM_AARCH64, "AArch64"}, {EM_386, "x86"},   {EM_ARM, "ARM"},
+      {EM_RISCV, "RISC-V"},  {EM_PPC64, "POWER"},     {EM_S390, "s390x"}};
+  std::string name = "ELF machine " + std::to_string(machine);
+  for (const auto& [number, text] : kNames)
+    if (number == machine) name = text;
+  return name + (width == ELFCLASS64 ? " (64 bits)" : " (32 bits)");
+}
+
+// Refuses a library for another processor, of which the loader says only that there is no such
+// file. The machine is at the same place in the headers of both widths.
+void check_processor(const CheckedFile& file, const FileHeader& header) {
+  const unsigned char width = header.e_ident[EI_CLASS], order = header.e_ident[EI_DATA];
+  if (width == kNativeClass && order == __ehdr_start.e_ident[EI_DATA] &&
+      header.e_machine == __ehdr_start.e_machine)
+    return;
+  refuse(file, "is for another processor: got " + processor_of(header.e_machine, width) +
+                   ", expected " + processor_of(__ehdr_start.e_machine, kNativeClass) +
+                   "; build it on a machine like this one");
 }
 
 // Opens the file that is at the path now and refuses it unless it is the file that was checked.
@@ -71,14 +99,15 @@ void check_part(const CheckedFile& file, const char* part, uint64_t offset, uint
                    std::to_string(size) + " bytes; build or copy it again");
 }
 
-// Refuses the file unless everything that its ELF headers describe lies within it. A file that is
-// not an ELF library for this processor passes, because the loader has a message for it.
+// Refuses the file unless it is for this processor and everything that its ELF headers describe
+// lies within it. A file that is not of ELF passes, because the loader has a message for it.
 void check_complete(const CheckedFile& file, const Descriptor& descriptor) {
   FileHeader header;
   if (!read_at(descriptor, &header, sizeof(header), 0) ||
-      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-      header.e_ident[EI_CLASS] != kNativeClass || header.e_phentsize != sizeof(Segment))
+      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
     return;
+  check_processor(file, header);
+  if (header.e_phentsize != sizeof(Segment)) return;
   check_part(file, "table of segments", header.e_phoff, uint64_t{header.e_phnum} * sizeof(Segment));
   check_part(file, "table of sections", header.e_shoff,
              uint64_t{header.e_shnum} * header.e_shentsize);

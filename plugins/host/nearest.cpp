@@ -32,6 +32,13 @@ std::string containing(std::string_view wanted, const std::vector<std::string>& 
   return found == names.end() ? "" : *found;
 }
 
+// Whether two short words differ in their first letter only. It is hardly mistyped: whoever writes
+// "gpu" does not mean "cpu".
+bool differ_in_initial(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && !a.empty() && a.size() < 4 && a[0] != b[0] &&
+         a.substr(1) == b.substr(1);
+}
+
 }  // namespace
 
 std::string nearest_name(std::string_view wanted, const std::vector<std::string>& names) {
@@ -43,7 +50,7 @@ std::string nearest_name(std::string_view wanted, const std::vector<std::string>
   for (const std::string& name : names) {
     const std::size_t distance = edit_distance(wanted, name);
     const bool better = best.empty() ? distance <= best_distance : distance < best_distance;
-    if (!better) continue;
+    if (!better || differ_in_initial(wanted, name)) continue;
     best = name;
     best_distance = distance;
   }

@@ -1,6 +1,7 @@
 #include "plugins/host/registry.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <optional>
 #include <set>
@@ -202,6 +203,20 @@ void Registry::add(const fs::path& path, ProbeResult result) {
   plugins_.push_back(std::move(*result.description));
 }
 
+namespace {
+
+// Whether the plugin says the word of itself, in letters of either case: "gpu" in "NVIDIA GPUs".
+bool describes(const PluginDescription& plugin, const std::string& word) {
+  const auto same = [](unsigned char a, unsigned char b) {
+    return std::tolower(a) == std::tolower(b);
+  };
+  const std::string& text = plugin.description;
+  return word.size() > 2 &&
+         std::search(text.begin(), text.end(), word.begin(), word.end(), same) != text.end();
+}
+
+}  // namespace
+
 void Registry::log_rejections() const {
   if (!services_.log) return;
   for (const Rejection& rejection : rejections_) {
@@ -231,12 +246,14 @@ void Registry::throw_findings() const {
 }
 
 const PluginDescription& Registry::require(const std::string& name) const {
-  std::vector<std::string> names;
+  std::vector<std::string> names, meant;
   for (const PluginDescription& plugin : plugins_) {
     if (plugin.name == name) return plugin;
     names.push_back(plugin.name);
+    if (describes(plugin, name)) meant.push_back(plugin.name);
   }
   std::string message = "no plugin is named '" + printable(name) + "'" + suggestion(name, names);
+  if (!meant.empty()) message += "; of that kind: " + join_names(meant);
   for (const Rejection& rejection : rejections_) {
     message += "\n  rejected: " + printable(rejection.path.string()) + ": " + rejection.reason;
   }

@@ -26,20 +26,21 @@ std::string help() {
          "  runtime plugins new --kind communicator my_network --output ~/my_network";
 }
 
-fs::path installed_templates() {
-  return (fs::read_symlink("/proc/self/exe").parent_path() /
-          "../../share/doc/runtime/plugins/examples")
-      .lexically_normal();
+// The prefix of which this program is <prefix>/libexec/runtime/runtime-plugins-new.
+fs::path installed_prefix() {
+  return fs::read_symlink("/proc/self/exe").parent_path().parent_path().parent_path();
 }
+
+fs::path installed_templates() { return installed_prefix() / "share/doc/runtime/plugins/examples"; }
 
 void print_next(const create::Project& project) {
   const std::string folder = project.output.string();
   fmt::print(
-      "next:\n  cmake -S {0} -B {0}/build && cmake --build {0}/build\n"
+      "next:\n  cmake -S {0} -B {0}/build -DCMAKE_PREFIX_PATH=\"{2}\" && cmake --build {0}/build\n"
       "  runtime plugins check {0}/build/lib/runtime/plugins/lib{1}.so\n"
       "  RUNTIME_PLUGIN_PATH=$(realpath {0}/build/lib/runtime/plugins) runtime plugins info {1}\n"
       "then read {0}/README.md\n",
-      folder, project.name);
+      folder, project.name, installed_prefix().string());
 }
 
 int run(int argc, char** argv) {

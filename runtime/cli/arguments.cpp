@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <filesystem>
+#include <system_error>
 
 #include "runtime/cli/commands.h"
 #include "runtime/error.h"
@@ -27,8 +28,19 @@ std::vector<config::Override> ConfigArguments::all_overrides() const {
 }
 
 config::Config ConfigArguments::load() const {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    throw ConfigurationError("cannot read configuration " + path +
+                             ": it does not exist or cannot be read; check the path. " +
+                             installed_configurations());
+  }
   return config::load(path, all_overrides(), preset_folder(), model::layer_types(),
                       train::find_open_types(host_services()));
+}
+
+std::string installed_configurations() {
+  return "Configurations to begin with are in " +
+         std::filesystem::path(preset_folder()).parent_path().string();
 }
 
 std::string preset_folder() {

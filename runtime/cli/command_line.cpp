@@ -31,7 +31,7 @@ constexpr const char* kExamples = R"(Examples:
 Exit codes: 0 done, 1 a fault of the program itself, 2 configuration or command line, 3 plugin or device,
 4 communication, 5 data, weights, checkpoint or output, 6 numeric (NaN, devices that disagree), 129, 130 or
 143 stopped by SIGHUP, SIGINT or SIGTERM after saving, 138 by SIGUSR1 after the next checkpoint; a second
-signal ends the program at once.)";
+signal ends the program at once. 141: the reader of the output has ended.)";
 
 void add_train(CLI::App& app, Outcome& outcome) {
   auto arguments = std::make_shared<TrainArguments>();
@@ -425,7 +425,7 @@ void add_config(CLI::App& app) {
   CLI::App* check_command = command->add_subcommand(
       "check",
       "Loads and checks a file, its model and its table, if the data are one; opens no other data, "
-      "and looks for plugins only if one has to read it");
+      "and looks for plugins only if the file has keys of one or a format of one");
   check->add_to(*check_command);
   check_command->footer("Example:\n  runtime config check my.toml");
   check_command->callback([check] { check_config(*check); });
@@ -492,7 +492,9 @@ int run_command_line(int argc, char** argv) {
   CLI::App app{"Trains deep-learning models on the hardware that plugins provide."};
   app.name("runtime");
   if (const auto format = help_format()) app.formatter(format);
-  app.footer([] { return list_of(external_commands()) + kExamples; });
+  app.footer([] {
+    return list_of(external_commands()) + installed_configurations() + ".\n\n" + kExamples;
+  });
   app.require_subcommand(1);
   app.set_version_flag("--version", RUNTIME_VERSION);
   Outcome outcome;
@@ -518,6 +520,8 @@ int run_command_line(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     const int code = app.exit(e);
+    if (code == static_cast<int>(CLI::ExitCodes::ExtrasError))
+      std::cerr << hints_of_keys(app, outcome.arguments);
     if (code != 0) return static_cast<int>(ExitCode::kConfiguration);
   } catch (const std::system_error&) {
     if (!output_failed()) throw;  // otherwise fmt::print has thrown it

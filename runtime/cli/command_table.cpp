@@ -1,11 +1,14 @@
 #include "runtime/cli/command_table.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <sstream>
 
+#include "plugins/host/nearest.h"
 #include "runtime/cli/external.h"
+#include "runtime/cli/external_help.h"
 #include "runtime/config/schema.h"
 
 namespace runtime::cli {
@@ -19,6 +22,22 @@ std::vector<std::string> keys_to_set() {
     for (const config::Key& key : section.keys) keys.push_back(section.name + "." + key.name + "=");
   }
   return keys;
+}
+
+// Returns the keys, as "section.key=", that have this name; without any, those whose names contain
+// it, or else that with the nearest name. The name may have dashes, and a section before it.
+std::vector<std::string> keys_like(std::string name) {
+  std::replace(name.begin(), name.end(), '-', '_');
+  std::vector<std::string> found, containing, names;
+  for (const std::string& key : keys_to_set()) {
+    const std::string whole = key.substr(0, key.size() - 1);
+    names.push_back(whole.substr(whole.find('.') + 1));
+    if (whole == name || names.back() == name) found.push_back(key);
+    if (name.size() > 3 && names.back().find(name) != std::string::npos) containing.push_back(key);
+  }
+  if (!found.empty()) return found;
+  const std::string near = plugins::host::nearest_name(name, names);
+  return containing.empty() && !near.empty() ? keys_like(near) : containing;
 }
 
 // Returns the values of the keys that have only a few, as "optimizer.name=sgd".
@@ -53,10 +72,34 @@ CompletedOption completed(const CLI::Option& option) {
   for (const std::string& name : option.get_lnames()) result.names.push_back("--" + name);
   result.help = option.get_description();
   result.takes_value = option.get_items_expected_max() > 0;
-  const bool sets_keys = option.check_lname("set");
-  result.choices = sets_keys ? keys_to_set() : choices_of(option);
-  if (sets_keys) result.values = values_to_set();
+  result.choices = choices_of(option);
   return result;
+}
+
+bool has_name(const CompletedOption& option, const std::string& name) {
+  return std::find(option.names.begin(), option.names.end(), name) != option.names.end();
+}
+
+// Adds the keys and values that --set of any command replaces.
+void offer_keys(std::vector<CompletedCommand>& table) {
+  for (CompletedCommand& command : table) {
+    for (CompletedOption& option : command.options) {
+      if (!has_name(option, "--set")) continue;
+      option.choices = keys_to_set();
+      option.values = values_to_set();
+    }
+  }
+}
+
+// The place of a program in the table: "plugins-check" is the command "plugins check".
+std::string path_of(const ExternalCommand& program, const std::vector<CompletedCommand>& table) {
+  std::string path = program.name;
+  const size_t dash = path.find('-');
+  const bool below = std::any_of(table.begin(), table.end(), [&](const CompletedCommand& command) {
+    return !command.path.empty() && command.path == program.name.substr(0, dash);
+  });
+  if (below && dash != std::string::npos) path[dash] = ' ';
+  return path;
 }
 
 void add(const CLI::App& app, const std::string& path, std::vector<CompletedCommand>& table) {
@@ -81,6 +124,20 @@ std::vector<CompletedCommand> command_table(const CLI::App& app) {
   return table;
 }
 
+std::string hints_of_keys(const CLI::App& app, const std::vector<std::string>& words) {
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  std::string hints;
+  if (command->get_option_no_throw("--set") == nullptr) return hints;
+  for (const std::string& word : words) {
+    const std::string name = word.substr(0, word.find('='));
+    const bool unknown = name.starts_with("--") && command->get_option_no_throw(name) == nullptr;
+    for (const std::string& key : unknown ? keys_like(name.substr(2)) : std::vector<std::string>())
+      hints += name + " is no option of this command; --set " + key + "VALUE sets that key\n";
+  }
+  return hints;
+}
+
 void add_completion(CLI::App& app) {
   auto shell = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand(
@@ -96,8 +153,11 @@ void add_completion(CLI::App& app) {
   command->callback([&app, shell] {
     std::vector<CompletedCommand> table = command_table(app);
     for (const ExternalCommand& own : external_commands()) {
-      if (own.own) table.push_back({own.name, description_of(own), {}, {}});
+      if (!own.own) continue;
+      for (CompletedCommand& command : commands_of(own, path_of(own, table)))
+        table.push_back(std::move(command));
     }
+    offer_keys(table);
     std::cout << completion_script(*shell, table) << std::flush;
   });
 }

@@ -41,6 +41,9 @@ struct ConfigArguments {
   config::Config load() const;
 };
 
+// Returns a sentence that names the folder of the configurations which come with the program.
+std::string installed_configurations();
+
 // Returns <folder of the executable>/../share/runtime/configs/presets.
 std::string preset_folder();
 

@@ -57,10 +57,13 @@ std::string output_until(const launch::Child& child, Clock::time_point limit) {
   }
 }
 
-std::string help_of(const ExternalCommand& command) {
+}  // namespace
+
+std::string help_of(const ExternalCommand& command, const std::string& sub) {
   launch::ChildSpec spec;
   spec.name = spec.program = command.program.string();
   spec.arguments = {spec.program, "--help"};
+  if (!sub.empty()) spec.arguments.insert(spec.arguments.begin() + 1, sub);
   for (char** variable = environ; *variable != nullptr; ++variable)
     spec.environment.emplace_back(*variable);
   const launch::Child child = launch::start(spec);
@@ -70,8 +73,6 @@ std::string help_of(const ExternalCommand& command) {
   }
   return text;
 }
-
-}  // namespace
 
 std::vector<ExternalCommand> external_commands() {
   std::map<std::string, ExternalCommand> found;

@@ -28,6 +28,10 @@ std::vector<ExternalCommand> external_commands();
 // Throws ConfigurationError if the system cannot start it.
 [[noreturn]] void become(const ExternalCommand& command, char** arguments);
 
+// Returns what an own command prints for --help within two seconds. `sub` is a command of this
+// command, whose help is wanted instead; "" is none.
+std::string help_of(const ExternalCommand& command, const std::string& sub = "");
+
 // Returns what the command does: the first line that the --help of an own command prints within two
 // seconds. A command that was found in PATH is not started, and its path stands there instead.
 std::string description_of(const ExternalCommand& command);

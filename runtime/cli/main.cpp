@@ -16,7 +16,9 @@
 #include "plugins/host/error.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/crash.h"
+#include "runtime/cli/output.h"
 #include "runtime/error.h"
+#include "runtime/output_error.h"
 #include "runtime/system/available_memory.h"
 
 namespace {
@@ -92,6 +94,9 @@ int run(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   try {
     return runtime::cli::run_command_line(argc, argv);
+  } catch (const runtime::OutputError& e) {
+    if (runtime::cli::reader_has_gone()) return runtime::cli::kReaderHasGone;
+    return report(e.what(), static_cast<int>(e.exit_code()));
   } catch (const runtime::Error& e) {
     return report(e.what(), static_cast<int>(e.exit_code()));
   } catch (const plugins::host::Error& e) {

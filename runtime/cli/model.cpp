@@ -7,6 +7,7 @@
 #include <set>
 
 #include "runtime/cli/commands.h"
+#include "runtime/cli/session.h"
 #include "runtime/config/advice.h"
 #include "runtime/config/config.h"
 #include "runtime/data/open.h"
@@ -94,11 +95,14 @@ void print(const std::vector<LayerRow>& rows) {
   }
 }
 
-// Looks for plugins only if one of them has to read the samples.
-void check_reader(const config::Config& config) {
-  if (!data::is_of_plugin(config.dataset.format)) return;
-  const plugins::host::Registry registry(launch::plugin_search_path(config), host_services());
-  train::check_plugin_format(config, registry);
+// Looks for plugins only if one of them has to read the samples or has keys in the file.
+void check_plugins(const config::Config& config) {
+  const bool keys = !config.device.options.empty() || !config.comm.options.empty() ||
+                    !config.dataset.options.empty();
+  if (!keys && !data::is_of_plugin(config.dataset.format)) return;
+  const auto registry = launch::open_registry(config, host_services());
+  print_unused_tables(config, *registry);
+  train::check_plugin_format(config, *registry);
 }
 
 bool is_here(const data::DatasetOptions& options) {
@@ -161,7 +165,7 @@ void check_config(const ConfigArguments& arguments) {
   const model::Network network =
       model::build_network(model::model_from_config(config.model), {.training = false});
   step::check_patterns(config.model.freeze, config.optimizer, network.parameters);
-  check_reader(config);
+  check_plugins(config);
   check_table(config);
   for (const std::string& sentence : config::advice(config))
     std::cerr << "warning: " << sentence << std::endl;

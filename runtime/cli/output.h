@@ -8,9 +8,15 @@ namespace runtime::cli {
 // reader that has ended. Once true, the result stays true.
 bool output_failed();
 
-// run_command_line() calls it once when a command has printed everything. Throws DataError (exit
-// code 5) if part of the output was lost.
+// run_command_line() calls it once when a command has printed everything. Throws OutputError if
+// part of the output was lost.
 void finish_output();
+
+// Returns whether the standard output is a pipe or a socket whose reader has ended.
+bool reader_has_gone();
+
+// The exit code of a program whose reader has gone, as shells report the end by SIGPIPE.
+inline constexpr int kReaderHasGone = 141;
 
 }  // namespace runtime::cli
 

@@ -4,6 +4,7 @@
 #include "plugins/host/printable.h"
 #include "runtime/cli/commands.h"
 #include "runtime/launch/communicators.h"
+#include "runtime/launch/plugin_tables.h"
 
 namespace runtime::cli {
 
@@ -17,12 +18,25 @@ Registry open_registry(const Folders& folders) {
                   host_services());
 }
 
-// Prints how ranks are started and the link with which `plan` predicts.
+// Returns "5.0 us"; "unknown" if the plugin has left it at 0.
+std::string known(int64_t said, double value, const char* unit) {
+  return said == 0 ? "unknown" : fmt::format("{:.1f} {}", value, unit);
+}
+
+// Prints how ranks are started, the link that the plugin promises, and the one with which `plan`
+// predicts if the plugin does not know its own.
 void print_communicator(const rt_comm_properties& c) {
   constexpr const char* kRanks[] = {"processes", "threads of one process", "processes of mpiexec"};
-  const parallel::Link link = launch::link_of(c);
-  fmt::print("communicator {}; ranks are {}, latency {:.1f} us, bandwidth {:.1f} Gbit/s\n",
-             c.description, kRanks[c.ranks], link.latency_s * 1e6, link.bytes_per_second * 8e-9);
+  const std::string latency = known(c.latency_ns, c.latency_ns * 1e-3, "us");
+  const std::string bandwidth = known(c.bytes_per_second, c.bytes_per_second * 8e-9, "Gbit/s");
+  fmt::print("communicator {}; ranks are {}, latency {}, bandwidth {}\n", c.description,
+             kRanks[c.ranks], latency, bandwidth);
+  if (c.latency_ns > 0 && c.bytes_per_second > 0) return;
+  const parallel::Link& assumed = parallel::kUnknownLink;
+  fmt::print(
+      "             plan assumes latency {:.1f} us, bandwidth {:.1f} Gbit/s; runtime bench "
+      "comm measures both\n",
+      assumed.latency_s * 1e6, assumed.bytes_per_second * 8e-9);
 }
 
 // Prints an operation that the plugin brings, with the keys of a configuration.
@@ -58,8 +72,8 @@ void describe_plugin(const Folders& folders, const std::string& name) {
       p.name, p.vendor, p.version, p.build_id, RT_ABI_MAJOR, p.minor, p.description,
       plugins::host::printable(p.file.named.string()), plugins::host::join_names(p.interfaces));
   for (const auto& o : p.options)
-    fmt::print("key          device.{}.{} = {}: {}\n", p.name, o.key, o.default_value,
-               o.description);
+    fmt::print("key          {}.{}.{} = {}: {}\n", launch::section_of_keys(p), p.name, o.key,
+               o.default_value, o.description);
   for (const auto& format : p.formats) {
     fmt::print("format       {}.{}: {}\n", p.name, format.name, format.description);
     for (const auto& o : format.options)

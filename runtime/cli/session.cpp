@@ -10,6 +10,7 @@
 #include "runtime/analysis/memory_advice.h"
 #include "runtime/error.h"
 #include "runtime/launch/open_device.h"
+#include "runtime/launch/plugin_tables.h"
 #include "runtime/step/ranks.h"
 
 namespace runtime::cli {
@@ -144,6 +145,11 @@ void print_notes(const train::StepPrograms& programs) {
   for (const std::string& note : programs.notes()) std::cerr << "note: " << note << '\n';
 }
 
+void print_unused_tables(const config::Config& config, const plugins::host::Registry& registry) {
+  for (const std::string& sentence : launch::check_plugin_tables(config, registry.plugins()))
+    std::cerr << "note: " + sentence + "\n";
+}
+
 void run_sessions(launch::RunRanks run, Outcome& outcome, const std::function<void(Session&)>& body,
                   const std::function<void(const analysis::Candidate&)>& chosen,
                   const std::function<std::string()>& find_checkpoint, const train::DataUse& use) {
@@ -164,6 +170,7 @@ void run_sessions(launch::RunRanks run, Outcome& outcome, const std::function<vo
   run.arguments = outcome.arguments;
   run.services = host_services(run.services.stop_requested);
   run.body = [&](launch::Rank& rank) {
+    if (rank.place.rank == 0) print_unused_tables(rank.config, *rank.registry);
     Session session(rank, datasets, find_checkpoint);
     with_memory_advice(session, [&] { body(session); });
   };

@@ -22,7 +22,10 @@ int terminal_columns() {
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-bool can_redraw() { return isatty(STDOUT_FILENO) != 0 && variable("TERM") != "dumb"; }
+bool can_redraw() {
+  const std::string_view terminal = variable("TERM");
+  return isatty(STDOUT_FILENO) != 0 && !terminal.empty() && terminal != "dumb";
+}
 
 train::TerminalStyle terminal_style() {
   return {can_redraw() && variable("NO_COLOR").empty(), terminal_columns};

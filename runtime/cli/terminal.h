@@ -7,7 +7,7 @@
 namespace runtime::cli {
 
 // Whether the standard output is a terminal on which a line can be drawn again: not a pipe, and not
-// one whose TERM is "dumb".
+// one whose TERM is "dumb" or not set.
 bool can_redraw();
 
 // The columns of the terminal at the standard output at this moment; 0: not known.

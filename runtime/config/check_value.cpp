@@ -27,6 +27,13 @@ const std::vector<std::string>& init_tables() {
        "wrong value: got " + describe(value) + ", expected " + describe_type(key));
 }
 
+[[noreturn]] void refuse_unquoted(const Value& value, const Key& key, const std::string& path) {
+  if (value.is(Kind::kArray) || value.is(Kind::kTable)) wrong(value, key, path);
+  fail(value.position, path,
+       "wrong value: got " + describe(value) + ", expected " + describe_type(key) +
+           "; put it into quotes");
+}
+
 void check_number(const Value& value, const Key& key, const std::string& path, bool integer) {
   const bool whole = value.is(Kind::kInteger);
   if (!whole && (integer || !value.is(Kind::kNumber))) wrong(value, key, path);
@@ -42,7 +49,7 @@ void check_number(const Value& value, const Key& key, const std::string& path, b
 }
 
 void check_string(const Value& value, const Key& key, const std::string& path) {
-  if (!value.is(Kind::kString)) wrong(value, key, path);
+  if (!value.is(Kind::kString)) refuse_unquoted(value, key, path);
   const bool control = std::any_of(value.string.begin(), value.string.end(), [](char c) {
     return static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t';
   });
@@ -163,6 +170,10 @@ void check_value(const Value& value, const Key& key, const std::string& path) {
       if (!value.is(Kind::kArray)) wrong(value, key, path);
       return;
   }
+}
+
+bool is_string(Type type) {
+  return type == Type::kString || type == Type::kPath || type == Type::kDataPath;
 }
 
 void check_known(const Value& table, const std::vector<Key>& keys, const std::string& path) {

@@ -17,6 +17,9 @@ namespace runtime::config {
 // Checks a value of the key `key`: its type, its range or its choices, and the number of its items.
 void check_value(const Value& value, const Key& key, const std::string& path);
 
+// Returns whether the value of a key of this type is one string: a text or a path.
+bool is_string(Type type);
+
 // Refuses a member of `table` that is not in `keys`, and names the nearest key.
 void check_known(const Value& table, const std::vector<Key>& keys, const std::string& path);
 

@@ -112,8 +112,8 @@ std::string option_text(const Value& value, const std::string& path) {
        "wrong value: got " + describe(value) + ", expected a string, a number or a boolean");
 }
 
-// Reads the keys of every table [device.<plugin>], for example. The plugin itself checks
-// them, so any key is accepted here.
+// Reads the keys of every table [device.<plugin>], for example. Any key is accepted
+// here, because no plugin is open; runtime/launch/plugin_tables.h compares them with the plugins.
 PluginOptions read_plugin_options(const Value& root, const std::string& section_name) {
   PluginOptions all;
   const Member* section = root.find(section_name);

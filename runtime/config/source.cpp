@@ -138,10 +138,27 @@ void place(Value& value, const Position& position) {
   }
 }
 
+Value text_value(const std::string& text) {
+  Value value;
+  value.kind = Kind::kString;
+  value.string = text;
+  return value;
+}
+
+// Whether the text itself is the value: that of a key whose value is a string, if it is not quoted.
+bool is_plain_text(const std::vector<std::string>& parts, const std::string& text) {
+  const Section* const section = find_section(parts[0]);
+  const Key* const key =
+      section == nullptr || parts.size() != 2 ? nullptr : find_key(section->keys, parts[1]);
+  return key != nullptr && is_string(key->type) && text.find_first_of("\"'") != 0;
+}
+
 // A text that is not a TOML value is taken as a string, unless it begins like an array, a table or
 // a quoted string.
-Value override_value(const Override& override, const Position& position) {
+Value override_value(const Override& override, const std::vector<std::string>& parts,
+                     const Position& position) {
   const std::string& text = override.value;
+  if (is_plain_text(parts, text)) return text_value(text);
   const bool one_line = text.find_first_of("\r\n#") == std::string::npos;
   try {
     Value parsed = parse_toml("value = " + text, "--set");
@@ -153,10 +170,7 @@ Value override_value(const Override& override, const Position& position) {
          "got " + toml_string(shorten(text)) +
              ", expected a TOML value on one line, like 3, 0.1, true, word, [1, 2] or \"a text\"");
   }
-  Value word;
-  word.kind = Kind::kString;
-  word.string = text;
-  return word;
+  return text_value(text);
 }
 
 std::vector<std::string> key_parts(const Override& override, const Position& position) {
@@ -291,7 +305,7 @@ Value read_overrides(const std::vector<Override>& overrides) {
   for (const Override& override : overrides) {
     const Position position = place_of(override);
     const auto parts = key_parts(override, position);
-    Value one = wrap(parts, override_value(override, position), position);
+    Value one = wrap(parts, override_value(override, parts, position), position);
     check_source(one);
     Member& section = one.members.front();
     if (Member* old = all.find(section.key)) {

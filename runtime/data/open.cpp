@@ -13,6 +13,7 @@
 #include "runtime/data/tokens.h"
 #include "runtime/data/views.h"
 #include "runtime/error.h"
+#include "runtime/row_of.h"
 
 namespace runtime::data {
 namespace {
@@ -89,8 +90,9 @@ Parts load_two_files(const DatasetOptions& options) {
     need(validation.targets, "validation_target_path", options.format);
     second = &validation;
   }
-  return options.format == "npy" ? load_npy(train, second, options)
-                                 : load_idx(train, second, options);
+  using Load = Parts (*)(const FilePair&, const FilePair*, const DatasetOptions&);
+  return row_of<Load>("dataset.format", options.format, {{"idx", load_idx}, {"npy", load_npy}})(
+      train, second, options);
 }
 
 // Reads a folder with the four files under MNIST's names.
@@ -107,8 +109,12 @@ Parts load_parts(const DatasetOptions& options) {
   }
   if (options.format == "idx" || options.format == "npy") return load_two_files(options);
   need(options.path, "path", options.format);
-  if (options.format == "csv") return load_csv(options.path, options.validation_path, options);
-  return load_cifar10(options.path, options.validation_split == 0);
+  using Load = Parts (*)(const DatasetOptions&);
+  return row_of<Load>(
+      "dataset.format", options.format,
+      {{"csv", [](const auto& o) { return load_csv(o.path, o.validation_path, o); }},
+       {"cifar10", [](const auto& o) { return load_cifar10(o.path, o.validation_split == 0); }}})(
+      options);
 }
 
 // Returns the statistics of the training samples, which are those of an earlier run if it is known.

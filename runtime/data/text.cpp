@@ -8,6 +8,7 @@
 #include "runtime/data/tokens.h"
 #include "runtime/data/views.h"
 #include "runtime/error.h"
+#include "runtime/row_of.h"
 #include "runtime/system/available_memory.h"
 
 namespace runtime::data {
@@ -57,8 +58,10 @@ Text read_texts(const DatasetOptions& options) {
 
 Text open_token_files(const DatasetOptions& options) {
   Text result;
+  const int token_bytes =
+      row_of<int>("dataset.token_type", options.token_type, {{"uint16", 2}, {"uint32", 4}});
   const auto open = [&](const std::string& path, int64_t vocabulary) {
-    return open_token_file(path, options.token_type == "uint16" ? 2 : 4, vocabulary);
+    return open_token_file(path, token_bytes, vocabulary);
   };
   int64_t& vocabulary = result.spec.classes;
   if (vocabulary = options.classes; vocabulary == 0 && !options.tokenizer.empty())

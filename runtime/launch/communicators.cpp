@@ -41,7 +41,8 @@ const PluginDescription* find(const Registry& registry, const std::string& name)
       "comm.backend = \"" + config.comm.backend + "\": there is no communication plugin " +
           (wanted.empty() ? "that it takes for these ranks" : "'" + wanted + "' here") + reasons +
           "; set comm.backend to one of: " + other_communicators(registry, "") +
-          " (runtime plugins list)");
+          " (runtime plugins list), or build again after tools/setup.sh --ranks, which installs "
+          "what the communication plugins need");
 }
 
 }  // namespace

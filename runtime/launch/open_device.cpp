@@ -4,9 +4,9 @@
 
 #include "plugins/host/error.h"
 #include "plugins/host/limits.h"
-#include "plugins/host/options.h"
 #include "runtime/error.h"
 #include "runtime/launch/device_watch.h"
+#include "runtime/launch/plugin_tables.h"
 
 namespace runtime::launch {
 
@@ -43,24 +43,31 @@ int resolve_index(const std::vector<DeviceInfo>& devices, int index, int local_r
   return usable.empty() ? 0 : usable[local_rank % usable.size()];
 }
 
+// What a run says of the plugins that were passed over. It does so each time, so that it leaves the
+// reasons to the command that is about them.
+std::string not_usable(const std::string& names) {
+  return names.empty() ? "" : "; not usable here: " + names + " (runtime devices says why)";
+}
+
 // A plugin and the index of one of its devices.
 using Choice = std::pair<const PluginDescription*, int>;
 
 Choice choose_backend(const Registry& registry, int wanted, int local_rank, std::string* choice) {
-  std::string passed;
+  std::string passed, names;
   for (const PluginDescription* plugin : by_priority(registry.plugins())) {
     const std::vector<DeviceInfo>& devices = plugin->devices;
     const int index =
         resolve_index(wanted == kOwnIndex ? first_choice(devices) : devices, wanted, local_rank);
     if (index < static_cast<int>(devices.size()) && devices[index].usable()) {
       if (choice != nullptr)
-        *choice = "device.backend = \"auto\" takes " + devices[index].id() + passed;
+        *choice = "device.backend = \"auto\" takes " + devices[index].id() + not_usable(names);
       return {plugin, index};
     }
     const std::string reason =
         devices.empty()
             ? "no device"
             : devices[std::min<size_t>(index, devices.size() - 1)].properties.unusable_reason;
+    names += (names.empty() ? "" : ", ") + plugin->name;
     passed += "; not " + plugin->name + ": " + (reason.empty() ? "no such index" : reason);
   }
   for (const auto& rejection : registry.rejections())
@@ -68,12 +75,6 @@ Choice choose_backend(const Registry& registry, int wanted, int local_rank, std:
   throw plugins::host::Error(RT_ERROR_UNAVAILABLE,
                              "device.backend = \"auto\": no plugin has a usable device" + passed +
                                  "; `runtime devices` lists what was found and why not");
-}
-
-void check_options(const PluginDescription& plugin, const plugins::host::Options& options) {
-  const std::string fault =
-      plugins::host::fault_of(options, plugin.options, "device." + plugin.name);
-  if (!fault.empty()) throw ConfigurationError(fault);
 }
 
 // The item of a list for a rank on this machine.
@@ -150,7 +151,9 @@ std::shared_ptr<Registry> open_registry(const config::Config& config,
                                         const plugins::host::HostServices& services) {
   plugins::host::RegistryOptions options;
   options.validate = config.plugins.validate;
-  return std::make_shared<Registry>(plugin_search_path(config), services, options);
+  auto registry = std::make_shared<Registry>(plugin_search_path(config), services, options);
+  check_plugin_tables(config, registry->plugins());
+  return registry;
 }
 
 namespace {
@@ -182,7 +185,6 @@ std::shared_ptr<plugins::host::Device> open(const config::Config& config, const 
   if (config.debug.deterministic) options.threads = std::max(1, options.threads);
   if (const auto it = config.device.options.find(plugin.name); it != config.device.options.end())
     options.options = it->second;
-  check_options(plugin, options.options);
   auto device = plugins::host::Device::open(registry.open(plugin.name), index, options);
   watch_device(*device, config.device.timeout_s);
   return device;

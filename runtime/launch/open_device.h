@@ -16,7 +16,8 @@ namespace runtime::launch {
 // The search path for plugins: [plugins] and the environment.
 plugins::host::SearchPath plugin_search_path(const config::Config& config);
 
-// The plugins that are found there, opened as [plugins] says. After use, throw_findings() of the
+// The plugins that are found there, opened as [plugins] says. Throws what check_plugin_tables()
+// throws. After use, throw_findings() of the
 // result throws the first fault that plugins.validate has found in a call that cannot fail.
 std::shared_ptr<plugins::host::Registry> open_registry(const config::Config& config,
                                                        const plugins::host::HostServices& services);
@@ -30,9 +31,9 @@ std::vector<const plugins::host::PluginDescription*> by_priority(
 // The device of [device], or that of launch.devices, for a rank on this machine. choose_device
 // neither opens it nor checks whether it is usable. With backend = "auto" it is the usable device
 // with the highest priority (rt_device_properties.priority), and `choice` (may be null) gets a line
-// that names it and those passed over. The choice is made from descriptions; open_device loads only
-// the plugin of the chosen device. Throws plugins::host::Error, or ConfigurationError for options
-// in [device.<plugin>] that the plugin does not declare.
+// that names it and the plugins passed over, without the reasons, which an error has. The choice is
+// made from descriptions; open_device loads only the plugin of the chosen device. Throws
+// plugins::host::Error, or ConfigurationError for a device that the configuration names wrongly.
 plugins::host::DeviceInfo choose_device(const config::Config& config,
                                         const plugins::host::Registry& registry, int local_rank,
                                         std::string* choice);

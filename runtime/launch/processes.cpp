@@ -18,6 +18,7 @@
 #include "runtime/launch/rendezvous_folder.h"
 #include "runtime/launch/slots.h"
 #include "runtime/launch/supervisor.h"
+#include "runtime/output_error.h"
 
 namespace runtime::launch {
 
@@ -124,11 +125,12 @@ void post_loss(const RendezvousFolder& folder, int ranks, int rank, const std::s
   }
 }
 
-DataError lost_output(int error) {
-  return DataError(std::string("cannot write what the ranks print to the standard output: ") +
-                   std::strerror(error) +
-                   "; their work is done, but part of the output is lost: make room (df), or send "
-                   "it elsewhere");
+OutputError lost_output(int error) {
+  return OutputError(
+      std::string("cannot write what the ranks print to the standard output: ") +
+      std::strerror(error) +
+      "; their work is done, but part of the output is lost: make room (df), or send "
+      "it elsewhere");
 }
 
 // A rank that ends with a code that is not documented counts as lost, like one that was killed: a

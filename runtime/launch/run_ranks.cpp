@@ -66,14 +66,6 @@ plugins::host::CommunicatorOptions communicator_options(const config::Config& co
   return o;
 }
 
-void check_options(const plugins::host::Plugin& plugin, const config::Config& config) {
-  const auto found = config.comm.options.find(plugin.name());
-  if (found == config.comm.options.end()) return;
-  const std::string fault =
-      plugins::host::fault_of(found->second, plugin.options(), "comm." + plugin.name());
-  if (!fault.empty()) throw ConfigurationError(fault);
-}
-
 struct Communicators {
   std::shared_ptr<Communicator> job;                  // of all ranks
   std::vector<std::shared_ptr<Communicator>> by_use;  // see parallel/mesh.h; nullptr: unused
@@ -92,7 +84,6 @@ Communicators communicators(const config::Config& config, const Meeting& meeting
                             const Rank& rank) {
   const RankEnvironment& place = rank.place;
   const auto plugin = meeting.registry->open(meeting.backend);
-  check_options(*plugin, config);
   const parallel::Mesh mesh = step::mesh_of(config.parallelism, place.world_size);
   const parallel::MeshPlace mine = mesh.place_of(place.rank);
   Communicators c;

@@ -9,6 +9,7 @@
 
 #include "runtime/launch/file_store.h"
 #include "runtime/launch/memory_store.h"
+#include "runtime/row_of.h"
 #ifdef RUNTIME_HAS_REDIS
 #include "runtime/launch/redis_store.h"
 #endif
@@ -56,10 +57,9 @@ StoreChoice from_address(const std::string& address, const std::string& source) 
                            "; write a folder of the working folder as './" + address + "'");
 }
 
-// `rendezvous` is "file" or "redis".
-StoreChoice of_kind(const std::string& rendezvous, const std::string& address,
+// `rendezvous` is the name of `kind` in the configuration.
+StoreChoice of_kind(Kind kind, const std::string& rendezvous, const std::string& address,
                     const GetVariable& get) {
-  const Kind kind = rendezvous == "file" ? Kind::kFile : Kind::kRedis;
   if (!address.empty()) {
     const bool scheme = kind == Kind::kFile && address.starts_with(kFileScheme);
     return scheme ? from_address(address, "") : StoreChoice{.kind = kind, .address = address};
@@ -145,14 +145,14 @@ bool has_pmix() {
 StoreChoice choose_store(const std::string& rendezvous, const std::string& address,
                          const RankEnvironment& ranks, const GetVariable& get) {
   if (ranks.world_size == 1) return {};
-  StoreChoice choice;
-  if (rendezvous == "pmix") {
-    choice.kind = Kind::kPmix;
-  } else if (rendezvous == "file" || rendezvous == "redis") {
-    choice = of_kind(rendezvous, address, get);
-  } else {
-    choice = found(rendezvous == "env" ? "" : address, ranks, get);
-  }
+  using Choose = std::function<StoreChoice()>;
+  StoreChoice choice =
+      row_of<Choose>("comm.rendezvous", rendezvous,
+                     {{"auto", [&] { return found(address, ranks, get); }},
+                      {"env", [&] { return found("", ranks, get); }},
+                      {"file", [&] { return of_kind(Kind::kFile, rendezvous, address, get); }},
+                      {"redis", [&] { return of_kind(Kind::kRedis, rendezvous, address, get); }},
+                      {"pmix", [] { return StoreChoice{.kind = Kind::kPmix}; }}})();
   choice.run_hint = run_hint(get);
   // If nothing else tells the jobs on this machine apart, their parents do: ranks of one mpiexec
   // have one parent.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/row_of.h"
 #include "runtime/step/compile_step.h"
 #include "runtime/step/optimizer.h"
 #include "runtime/step/ranks.h"
@@ -34,9 +35,10 @@ parallel::ScheduleOptions schedule(const config::Parallelism& p, int ranks) {
   parallel::ScheduleOptions s;
   s.ranks = ranks;
   s.micro_batches = p.microbatches > 0 ? p.microbatches : kMicroBatchesOfStage * ranks;
-  s.kind = p.pipeline_schedule == "gpipe"  ? ScheduleKind::kGpipe
-           : p.pipeline_schedule == "1f1b" ? ScheduleKind::kOneForwardOneBackward
-                                           : ScheduleKind::kInterleaved;
+  s.kind = row_of<ScheduleKind>("parallelism.pipeline_schedule", p.pipeline_schedule,
+                                {{"gpipe", ScheduleKind::kGpipe},
+                                 {"1f1b", ScheduleKind::kOneForwardOneBackward},
+                                 {"interleaved", ScheduleKind::kInterleaved}});
   if (s.kind == ScheduleKind::kInterleaved) s.chunks = kInterleavedChunks;
   return s;
 }
@@ -115,7 +117,8 @@ Strategy make_strategy(const config::Config& config, const model::Model& model,
   s.batch = batch_split(config, s);
   s.data = {config.comm.overlap, p.zero_stage, p.sync_batch_norm};
   s.buckets = bucket_sizes(config, s.batch, rank.alignment);
-  s.recompute_blocks = config.training.recompute == "blocks";
+  s.recompute_blocks = row_of<bool>("training.recompute", config.training.recompute,
+                                    {{"none", false}, {"blocks", true}});
   if (s.mesh.pipeline == 1) return s;
   Strategy first = s;
   first.place = {};

@@ -8,6 +8,7 @@
 #include "runtime/graph/open_optimizer.h"
 #include "runtime/graph/update_operations.h"
 #include "runtime/parallel/update.h"
+#include "runtime/row_of.h"
 #include "runtime/step/parameter_groups.h"
 
 namespace runtime::step {
@@ -36,12 +37,15 @@ std::vector<std::string> open_state(const config::OpenOperation& operation) {
 // The names of a rule's state buffers, in the order of the operation's operands.
 std::vector<std::string> state_of(const config::UpdateRule& rule) {
   if (rule.operation != nullptr) return open_state(*rule.operation);
-  std::vector<std::string> names;
-  if (rule.name == "adam" || rule.name == "adamw") names = {kFirstMoment, kSecondMoment};
-  if (rule.name == "rmsprop") names = {kMeanSquare};
+  using Names = std::vector<std::string>;
+  Names names = row_of<Names>("optimizer.name", rule.name,
+                              {{"sgd", {}},
+                               {"adam", {kFirstMoment, kSecondMoment}},
+                               {"adamw", {kFirstMoment, kSecondMoment}},
+                               {"rmsprop", {kMeanSquare}},
+                               {"adagrad", {kSquares}},
+                               {"lion", {kLionMoment}}});
   if (rule.centered) names.push_back(kMeanGradient);
-  if (rule.name == "adagrad") names = {kSquares};
-  if (rule.name == "lion") names = {kLionMoment};
   if (rule.momentum != 0) names.push_back(kMomentum);
   return names;
 }
@@ -57,14 +61,7 @@ class AddOptimizer {
       build_.node_into(graph::kClipValue, {values_.gradients, values_.scale}, {values_.gradients},
                        {{graph::kMaxValue, max_value}, scaled()});
     }
-    for (const config::UpdateRule& rule : update_rules(optimizer_)) {
-      if (rule.name == "sgd") add_sgd(rule);
-      if (rule.name == "adam" || rule.name == "adamw") add_adam(rule);
-      if (rule.name == "rmsprop") add_rmsprop(rule);
-      if (rule.name == "adagrad") add_adagrad(rule);
-      if (rule.name == "lion") add_lion(rule);
-      if (rule.operation != nullptr) add_open(rule);
-    }
+    for (const config::UpdateRule& rule : update_rules(optimizer_)) add_update(rule);
     if (optimizer_.average_decay == 0) return;
     const ValueId average = state(kAverage);
     build_.node_into(graph::kMovingAverage, {average, values_.parameters}, {average},
@@ -73,6 +70,19 @@ class AddOptimizer {
 
  private:
   using Attributes = std::vector<graph::Attribute>;
+
+  void add_update(const config::UpdateRule& rule) {
+    if (rule.operation != nullptr) return add_open(rule);
+    using Add = void (AddOptimizer::*)(const config::UpdateRule&);
+    const Add add = row_of<Add>("optimizer.name", rule.name,
+                                {{"sgd", &AddOptimizer::add_sgd},
+                                 {"adam", &AddOptimizer::add_adam},
+                                 {"adamw", &AddOptimizer::add_adam},
+                                 {"rmsprop", &AddOptimizer::add_rmsprop},
+                                 {"adagrad", &AddOptimizer::add_adagrad},
+                                 {"lion", &AddOptimizer::add_lion}});
+    (this->*add)(rule);
+  }
 
   graph::Attribute scaled() const { return {graph::kScaled, int64_t{values_.scaled}}; }
 

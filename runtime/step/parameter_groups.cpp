@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/row_of.h"
 #include "runtime/step/freeze.h"
 
 namespace runtime::step {
@@ -9,7 +10,8 @@ namespace runtime::step {
 namespace {
 
 bool vectors_apart(const config::UpdateRule& rule) {
-  return rule.weight_decay != 0 && rule.weight_decay_on == "matrices";
+  return rule.weight_decay != 0 && row_of<bool>("optimizer.weight_decay_on", rule.weight_decay_on,
+                                                {{"all", false}, {"matrices", true}});
 }
 
 }  // namespace

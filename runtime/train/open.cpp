@@ -8,6 +8,7 @@
 
 #include "runtime/data/safetensors.h"
 #include "runtime/error.h"
+#include "runtime/row_of.h"
 #include "runtime/train/plugin_records.h"
 #include "runtime/train/weights.h"
 
@@ -195,9 +196,9 @@ std::string target_advice(const config::Config& config, const data::Dataset& tra
 exec::CompileOptions compile_options(const config::Config& config,
                                      std::shared_ptr<plugins::host::Device> fallback) {
   exec::CompileOptions o;
-  o.target.tune = config.device.tune == "off"    ? exec::Tune::kOff
-                  : config.device.tune == "full" ? exec::Tune::kFull
-                                                 : exec::Tune::kQuick;
+  o.target.tune = row_of<exec::Tune>(
+      "device.tune", config.device.tune,
+      {{"off", exec::Tune::kOff}, {"quick", exec::Tune::kQuick}, {"full", exec::Tune::kFull}});
   o.target.deterministic = config.debug.deterministic;
   o.target.cache_folder = exec::default_cache_folder();
   o.target.fallback = std::move(fallback);
@@ -216,9 +217,10 @@ data::LoaderOptions train_loader_options(const config::Config& config,
   o.batch_size = config.training.global_batch_size;
   o.shuffle = config.dataset.shuffle;
   o.seed = config.debug.seed;
-  o.last_batch = config.dataset.last_batch == "drop"  ? data::LastBatch::kDrop
-                 : config.dataset.last_batch == "pad" ? data::LastBatch::kPad
-                                                      : data::LastBatch::kKeep;
+  o.last_batch = row_of<data::LastBatch>("dataset.last_batch", config.dataset.last_batch,
+                                         {{"drop", data::LastBatch::kDrop},
+                                          {"pad", data::LastBatch::kPad},
+                                          {"keep", data::LastBatch::kKeep}});
   o.prefetch = config.dataset.prefetch;
   o.workers = workers(config);
   o.augmentation = {config.dataset.random_crop, config.dataset.random_flip,

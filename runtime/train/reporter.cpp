@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "runtime/error.h"
+#include "runtime/output_error.h"
 #include "runtime/train/formatted.h"
 #include "runtime/train/write_failure.h"
 
@@ -95,7 +96,7 @@ class ProgressBar : public Reporter {
     failure_.look(out_);
   }
 
-  void finish() override { failure_.throw_if_any(); }
+  void finish() override { failure_.throw_if_any<OutputError>(); }
 
   void step(const Metrics& m, int64_t step_in_epoch, int64_t steps_per_epoch) override {
     const Clock::time_point now = Clock::now();
@@ -184,7 +185,7 @@ class EpochLines : public Reporter {
   void epoch(const Metrics& m) override {
     if (is_shown_epoch(m)) print(line_text(m, epochs_));
   }
-  void finish() override { failure_.throw_if_any(); }
+  void finish() override { failure_.throw_if_any<OutputError>(); }
 
  private:
   void print(const std::string& text) {
@@ -220,7 +221,7 @@ class JsonLines : public Reporter {
     out_ << to_json(metrics) << std::endl;
     failure_.look(out_);
   }
-  void finish() override { failure_.throw_if_any(); }
+  void finish() override { failure_.throw_if_any<OutputError>(); }
 
  private:
   std::ostream& out_;

@@ -2,11 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numbers>
+
+#include "runtime/row_of.h"
 
 namespace runtime::train {
 
 namespace {
+
+constexpr const char* kNameKey = "lr_scheduler.name";
 
 // A half cosine from 1 at p = 0 to 0 at p = 1.
 double half_cosine(double p) { return (1 + std::cos(std::numbers::pi * p)) / 2; }
@@ -21,13 +26,15 @@ double progress(const config::LrScheduler& scheduler, int64_t begin, int64_t ste
 // The decays by gamma so far; those of "exponential" come gradually if decay_steps is given.
 double decays(const config::LrScheduler& scheduler, int64_t step, int64_t steps_per_epoch) {
   const int64_t epoch = step / steps_per_epoch;
-  if (scheduler.name == "exponential" && scheduler.decay_steps > 0)
-    return static_cast<double>(step) / static_cast<double>(scheduler.decay_steps);
-  if (scheduler.name == "exponential") return static_cast<double>(epoch);
-  const int64_t periods = epoch / scheduler.step_size;
-  if (scheduler.name == "step") return static_cast<double>(periods);
-  return static_cast<double>(std::count_if(scheduler.milestones.begin(), scheduler.milestones.end(),
-                                           [&](int64_t milestone) { return milestone <= epoch; }));
+  const double gradual = scheduler.decay_steps > 0 ? static_cast<double>(step) /
+                                                         static_cast<double>(scheduler.decay_steps)
+                                                   : static_cast<double>(epoch);
+  const auto passed = std::count_if(scheduler.milestones.begin(), scheduler.milestones.end(),
+                                    [&](int64_t milestone) { return milestone <= epoch; });
+  return row_of<double>(kNameKey, scheduler.name,
+                        {{"exponential", gradual},
+                         {"step", static_cast<double>(epoch / scheduler.step_size)},
+                         {"multi_step", static_cast<double>(passed)}});
 }
 
 // The progress within a period, from 0 to just below 1.
@@ -40,16 +47,24 @@ double progress_in_period(const config::LrScheduler& scheduler, int64_t step) {
   return static_cast<double>(step % length) / static_cast<double>(length);
 }
 
+// The share of the way down that "warmup_stable_decay" has not gone.
+double late_decay(const config::LrScheduler& s, int64_t step, int64_t total) {
+  const double late = progress(s, s.warmup_steps + s.stable_steps, step, total);
+  return row_of<double>("lr_scheduler.decay", s.decay,
+                        {{"linear", 1 - late}, {"cosine", half_cosine(late)}});
+}
+
 // The share of the way from min_lr to lr at which the rate is.
 double height(const config::LrScheduler& s, int64_t step, int64_t total) {
   const double p = progress(s, s.warmup_steps, step, total);
-  if (s.name == "cosine") return half_cosine(p);
-  if (s.name == "linear") return 1 - p;
-  if (s.name == "polynomial") return std::pow(1 - p, s.power);
-  if (s.name == "cosine_restarts")
-    return half_cosine(progress_in_period(s, std::max<int64_t>(0, step - s.warmup_steps)));
-  const double late = progress(s, s.warmup_steps + s.stable_steps, step, total);
-  return s.decay == "linear" ? 1 - late : half_cosine(late);
+  const int64_t decaying = std::max<int64_t>(0, step - s.warmup_steps);
+  return row_of<std::function<double()>>(
+      kNameKey, s.name,
+      {{"cosine", [&] { return half_cosine(p); }},
+       {"linear", [&] { return 1 - p; }},
+       {"polynomial", [&] { return std::pow(1 - p, s.power); }},
+       {"cosine_restarts", [&] { return half_cosine(progress_in_period(s, decaying)); }},
+       {"warmup_stable_decay", [&] { return late_decay(s, step, total); }}})();
 }
 
 // Up from first_factor to 1 and down to last_factor; the last step has the last rate.
@@ -72,9 +87,9 @@ double base_rate(const config::Config& config) {
   const config::LrScheduler& scheduler = config.lr_scheduler;
   const double factor = static_cast<double>(config.training.global_batch_size) /
                         static_cast<double>(scheduler.reference_batch_size);
-  if (scheduler.scale_with_batch == "none") return config.optimizer.lr;
   return config.optimizer.lr *
-         (scheduler.scale_with_batch == "linear" ? factor : std::sqrt(factor));
+         row_of<double>("lr_scheduler.scale_with_batch", scheduler.scale_with_batch,
+                        {{"none", 1}, {"linear", factor}, {"sqrt", std::sqrt(factor)}});
 }
 
 int64_t total_steps(const config::Config& config, int64_t steps_per_epoch) {

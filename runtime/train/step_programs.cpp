@@ -6,6 +6,7 @@
 #include "runtime/error.h"
 #include "runtime/exec/encode.h"
 #include "runtime/model/layer_types.h"
+#include "runtime/row_of.h"
 #include "runtime/step/make_strategy.h"
 #include "runtime/step/ranks.h"
 #include "runtime/train/formatted.h"
@@ -22,14 +23,19 @@ using step::kLossScaling;
 using step::Purpose;
 using step::StepForm;
 
-rt_dtype to_dtype(const std::string& name) { return name == "float64" ? RT_FLOAT64 : RT_FLOAT32; }
+rt_dtype to_dtype(const std::string& name) {
+  return row_of<rt_dtype>("training.dtype", name,
+                          {{"float32", RT_FLOAT32}, {"float64", RT_FLOAT64}});
+}
 
 // The type of activations; 0 without mixed precision. What the device does not compute in it, its
 // fallback may (null: there is none).
 rt_dtype activation_type(const config::Training& training, plugins::host::Device& device,
                          const plugins::host::Device* fallback) {
-  if (training.mixed_precision == "none") return 0;
-  const rt_dtype dtype = training.mixed_precision == "f16" ? RT_FLOAT16 : RT_BFLOAT16;
+  const rt_dtype dtype =
+      row_of<rt_dtype>("training.mixed_precision", training.mixed_precision,
+                       {{"none", 0}, {"f16", RT_FLOAT16}, {"bf16", RT_BFLOAT16}});
+  if (dtype == 0) return 0;
   for (const plugins::host::Device* d :
        {static_cast<const plugins::host::Device*>(&device), fallback}) {
     if (d != nullptr && (d->properties().compute_dtypes & RT_DTYPE_BIT(dtype)) != 0) return dtype;

@@ -27,11 +27,13 @@ class WriteFailure {
     add("");
     out.clear();
   }
+  // Throws an Error, which is DataError or a class made from it, if something was lost.
+  template <class Error = DataError>
   void throw_if_any() const {
     if (text_.empty()) return;
-    throw DataError(text_ +
-                    "; part of it is missing. See how full the file system is (df), and whether "
-                    "whatever reads it has ended");
+    throw Error(text_ +
+                "; part of it is missing. See how full the file system is (df), and whether "
+                "whatever reads it has ended");
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "runtime/config/metrics.h"
+#include "runtime/row_of.h"
 
 namespace runtime::train {
 
@@ -66,9 +67,10 @@ void ClassCounts::combine(const Gather& gather) {
 
 double ClassCounts::ratio(const std::string& metric, int64_t hits, int64_t labels,
                           int64_t predicted) const {
-  if (metric == "precision") return quotient(hits, predicted);
-  if (metric == "recall") return quotient(hits, labels);
-  return quotient(2 * hits, labels + predicted);
+  return row_of<double>("validation.metrics", metric,
+                        {{"precision", quotient(hits, predicted)},
+                         {"recall", quotient(hits, labels)},
+                         {"f1", quotient(2 * hits, labels + predicted)}});
 }
 
 double ClassCounts::value(const std::string& name) const {

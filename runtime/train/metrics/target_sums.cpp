@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/row_of.h"
+
 namespace runtime::train {
 
 namespace {
@@ -68,9 +70,10 @@ void TargetSums::take(const double* record) {
 double TargetSums::value(const std::string& name) const {
   double total = 0;
   for (const Sums& s : sums_) {
-    total += name == "mse"   ? s.squared / rows_
-             : name == "mae" ? s.absolute / rows_
-                             : r2(s.squared, s.deviations);
+    total += row_of<double>("validation.metrics", name,
+                            {{"mse", s.squared / rows_},
+                             {"mae", s.absolute / rows_},
+                             {"r2", r2(s.squared, s.deviations)}});
   }
   return total / static_cast<double>(targets_);
 }

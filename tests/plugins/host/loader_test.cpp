@@ -99,6 +99,19 @@ TEST(Loader, RefusesAnEmptyFileWithTheLoadersWords) {
               HasSubstr("file too short"));
 }
 
+// The system's loader says of it that there is no such file.
+TEST(Loader, NamesTheProcessorOfALibraryForAnother) {
+  TemporaryFolder folder;
+  const fs::path copy = folder / "libforeign.so";
+  fs::copy_file(fixture("example"), copy);
+  constexpr std::streamoff kMachine = 18;  // e_machine
+  std::fstream(copy, std::ios::in | std::ios::out | std::ios::binary)
+      .seekp(kMachine)
+      .write("\x16\0", 2);
+  EXPECT_THAT(error_of([&] { Plugin::load(copy, {}); }).what(),
+              AllOf(HasSubstr("is for another processor: got s390x"), HasSubstr(", expected ")));
+}
+
 // The system's loader would map the existing pages, and the missing ones would raise SIGBUS.
 TEST(Loader, RefusesALibraryThatIsCutOff) {
   TemporaryFolder folder;

@@ -57,8 +57,11 @@ TEST_F(Completion, BashOffersEveryCommandAndOptionOfTheHelp) {
   const std::vector<std::string> commands = names_in_help(output({"--help"}), "Subcommands:");
   EXPECT_GE(commands.size(), 13u);
   std::vector<std::string> all = commands;
-  for (std::string& name : names_in_help(output({"--help"}), "Commands that are programs"))
-    all.push_back(std::move(name));
+  for (std::string& name : names_in_help(output({"--help"}), "Commands that are programs")) {
+    // "plugins-check" is offered behind "plugins".
+    if (!std::count(commands.begin(), commands.end(), name.substr(0, name.find('-'))))
+      all.push_back(std::move(name));
+  }
   EXPECT_THAT(in_bash("runtime ''"), testing::UnorderedElementsAreArray(all));
   for (const std::string& command : commands) {
     const std::vector<std::string> offered = in_bash("runtime " + command + " -");
@@ -70,7 +73,7 @@ TEST_F(Completion, BashOffersEveryCommandAndOptionOfTheHelp) {
 
 TEST_F(Completion, BashOffersCommandsOfCommandsAndValues) {
   EXPECT_THAT(in_bash("runtime tr"), ElementsAre("train"));
-  EXPECT_THAT(in_bash("runtime plugins ''"), ElementsAre("list", "info"));
+  EXPECT_THAT(in_bash("runtime plugins ''"), testing::IsSupersetOf({"list", "info"}));
   EXPECT_THAT(in_bash("runtime checkpoint export x --o"), ElementsAre("--output"));
   EXPECT_THAT(in_bash("runtime train a.toml --progress ''"),
               ElementsAre("auto", "bar", "epochs", "lines", "off"));
@@ -104,7 +107,8 @@ TEST_F(Completion, ZshOffersCommandsOptionsAndValues) {
     return lines_of(r.out);
   };
   EXPECT_THAT(offered("runtime \"\""), Contains("train:Trains the model of a TOML file"));
-  EXPECT_THAT(offered("runtime plugins \"\""), ElementsAre(HasSubstr("list:"), HasSubstr("info:")));
+  EXPECT_THAT(offered("runtime plugins \"\""),
+              AllOf(Contains(HasSubstr("list:")), Contains(HasSubstr("info:"))));
   EXPECT_THAT(offered("runtime train -"), Contains(testing::StartsWith("--weights:")));
   EXPECT_THAT(offered("runtime train --progress \"\""),
               ElementsAre("--", "auto", "bar", "epochs", "lines", "off"));

@@ -161,6 +161,14 @@ TEST_F(Merge, OverridesAreTomlOrBareWords) {
   EXPECT_EQ(config.training.epochs, 3);  // the last one takes effect
 }
 
+TEST_F(Merge, AKeyOfTextTakesTheTextOfTheCommandLine) {
+  for (const char* text : {"2026-11-27", "2026", "1e5", "true", "-1", "[a]", "a # b", ""}) {
+    EXPECT_EQ(load_file(kWhole, {{"job.description", text}}).job.description, text);
+    EXPECT_EQ(load_file(kWhole, {{"optimizer.lr", "2"}}).optimizer.lr, 2);
+  }
+  EXPECT_EQ(load_file(kWhole, {{"job.description", "\"a\\tb\""}}).job.description, "a\tb");
+}
+
 TEST_F(Merge, AnOverriddenInitIsReplacedAsAWhole) {
   const Config config =
       load_file(kWhole + "model.init = { normal = 1 }\n", {{"model.init.uniform", "2"}});

@@ -71,6 +71,17 @@ TEST_F(SlotDevicesTest, ADeviceIsBackWhenItIsThere) {
   EXPECT_TRUE(slots.is_back(2));
 }
 
+// Each run says which device it takes; why it does not take others is said by `runtime devices`.
+TEST_F(SlotDevicesTest, WhatAutoPassesOverIsNamedWithoutItsReason) {
+  set_count(0);
+  config_.device.backend = "auto";
+  std::string choice;
+  choose_device(config_, host::Registry(plugin_search_path(config_), {}), 0, &choice);
+  EXPECT_THAT(choice,
+              testing::ContainsRegex("; not usable here: .*simulated.* \\(runtime devices "));
+  EXPECT_THAT(choice, Not(HasSubstr("no device")));
+}
+
 TEST_F(SlotDevicesTest, AStableIdNamesADevice) {
   const host::Registry registry(plugin_search_path(config_), {});
   config_.launch.devices = {"simulated:simulated:1"};

@@ -41,6 +41,10 @@ struct Case {
   std::string expected;
 };
 
+TEST(Stores, ARendezvousThatNothingIsWrittenForIsAFaultOfTheProgram) {
+  EXPECT_THROW(choose_store("later", "/f", kHere, from({})), InternalError);
+}
+
 TEST(Stores, AreChosenInOrder) {
   const std::string temporary =
       (std::filesystem::temp_directory_path() / ("runtime-" + std::to_string(::getuid()))).string();

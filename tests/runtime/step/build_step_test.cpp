@@ -7,6 +7,8 @@
 #include "runtime/error.h"
 #include "runtime/exec/device_target.h"
 #include "runtime/step/compile_step.h"
+#include "runtime/step/make_strategy.h"
+#include "runtime/step/optimizer.h"
 #include "tests/runtime/support/devices.h"
 
 namespace runtime::step {
@@ -30,6 +32,21 @@ Step build(Purpose purpose, const Recipe& recipe = {}, const model::Model& model
   strategy.buckets.alignment = 256;
   const StepForm form{purpose, 4};
   return build_step({model, recipe, strategy, form});
+}
+
+// A name that the configuration accepts and that nothing is written for must not train somehow.
+TEST(BuildStep, ANameThatNothingIsWrittenForIsAFaultOfTheProgram) {
+  Recipe recipe;
+  recipe.optimizer.name = "later";
+  EXPECT_THROW(optimizer_state(recipe.optimizer), InternalError);
+  EXPECT_THROW(build(Purpose::kTraining, recipe), InternalError);
+  config::Config config;
+  config.training.recompute = "later";
+  EXPECT_THROW(make_strategy(config, two_layers(), {}, {}, {}), InternalError);
+  config = {};
+  config.parallelism.pipeline = 2;
+  config.parallelism.pipeline_schedule = "later";
+  EXPECT_THROW(make_strategy(config, two_layers(), {}, {}, {.world_size = 2}), InternalError);
 }
 
 TEST(BuildStep, ParametersAndGradientsLieInTheSamePlaces) {

@@ -31,6 +31,17 @@ TEST(Schedule, Constant) {
   for (int64_t step : {0, 7, 1000}) EXPECT_EQ(learning_rate(c, step, kEpoch), 0.5);
 }
 
+// A name that the configuration accepts and that nothing is written for must not train somehow.
+TEST(Schedule, ANameThatNothingIsWrittenForIsAFaultOfTheProgram) {
+  EXPECT_THROW(learning_rate(with("later"), 1, kEpoch), InternalError);
+  config::Config c = with("warmup_stable_decay");
+  c.lr_scheduler.decay = "later";
+  EXPECT_THROW(learning_rate(c, 1, kEpoch), InternalError);
+  c = with("constant");
+  c.lr_scheduler.scale_with_batch = "later";
+  EXPECT_THROW(learning_rate(c, 1, kEpoch), InternalError);
+}
+
 TEST(Schedule, StepDecays) {
   config::Config c = with("step");
   c.lr_scheduler.step_size = 3;

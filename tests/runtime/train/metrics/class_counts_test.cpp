@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/error.h"
 #include "tests/runtime/train/metrics/fake_ranks.h"
 
 namespace runtime::train {
@@ -20,6 +21,11 @@ Samples six_samples() {
     for (int i = 0; i < 4; ++i) s.outputs.push_back(i == c ? 2.0 : -0.1 * i);
   }
   return s;
+}
+
+TEST(ClassCounts, KnowTheirMetrics) {
+  EXPECT_THROW(ClassCounts(2, 2, false).value("later"), InternalError);
+  EXPECT_THROW(ClassCounts(2, 2, false).value("later_micro"), InternalError);
 }
 
 TEST(ClassCounts, PrecisionRecallAndF1ByHand) {

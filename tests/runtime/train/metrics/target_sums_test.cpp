@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "runtime/error.h"
 #include "tests/runtime/train/metrics/fake_ranks.h"
 
 namespace runtime::train {
@@ -24,6 +25,8 @@ TEST(TargetSums, ByHand) {
     EXPECT_DOUBLE_EQ(value(s, ranks, "r2"), 1 - 6.0 / 5);
   }
 }
+
+TEST(TargetSums, KnowTheirMetrics) { EXPECT_THROW(TargetSums(1).value("later"), InternalError); }
 
 TEST(TargetSums, AreMeansOverTheTargets) {
   const Samples s{.width = 2,
