@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "plugins/host/program.h"
 #include "runtime/cli/commands.h"
 #include "runtime/error.h"
 #include "runtime/model/layer_types.h"
@@ -32,8 +33,7 @@ config::Config ConfigArguments::load() const {
 }
 
 std::string preset_folder() {
-  return (std::filesystem::read_symlink("/proc/self/exe").parent_path() /
-          "../share/runtime/configs/presets")
+  return (plugins::host::program_path().parent_path() / "../share/runtime/configs/presets")
       .lexically_normal()
       .string();
 }

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <thread>
 
 #include "runtime/error.h"
+#include "runtime/system/control_groups.h"
 #include "runtime/train/plugin_records.h"
 
 namespace runtime::train {
@@ -40,9 +40,8 @@ int workers(const config::Config& config) {
 }  // namespace
 
 int threads_of_rank(const config::Config& config) {
-  return std::max(1, config.device.threads > 0
-                         ? config.device.threads
-                         : static_cast<int>(std::thread::hardware_concurrency()));
+  return std::max(1,
+                  config.device.threads > 0 ? config.device.threads : system::usable_processors());
 }
 
 data::DatasetOptions data_options(const config::Config& config, const char* search_path) {
