@@ -1,5 +1,6 @@
 #include "runtime/cli/session.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <future>
 #include <iostream>
@@ -133,6 +134,17 @@ analysis::Planner Session::planner() const {
                       launch::planned_ranks(*rank.registry, rank.backend));
 }
 
+analysis::SearchProgress search_progress() {
+  using Clock = std::chrono::steady_clock;
+  return [said = Clock::now()](size_t done, size_t all, const parallel::Mesh& next) mutable {
+    constexpr std::chrono::seconds kSilence{5};
+    if (Clock::now() - said < kSilence) return;
+    said = Clock::now();
+    std::cerr << "parallelism.search: " << done << " of " << all
+              << " meshes are examined; next: " << to_string(next) << std::endl;
+  };
+}
+
 void print_notes(const train::StepPrograms& programs) {
   for (const std::string& note : programs.notes()) std::cerr << "note: " << note << '\n';
 }
@@ -149,7 +161,7 @@ void run_sessions(launch::RunRanks run, Outcome& outcome, const std::function<vo
     const analysis::Planner planner =
         make_planner(rank.config, datasets.get(rank.config, *rank.registry), device, fallback,
                      launch::planned_ranks(*rank.registry, rank.backend));
-    const auto list = analysis::search(rank.config, world_size, planner);
+    const auto list = analysis::search(rank.config, world_size, planner, search_progress());
     const analysis::Candidate& best = analysis::best_of(list);
     if (chosen) chosen(best);
     return best.config.parallelism;

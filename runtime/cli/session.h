@@ -72,6 +72,9 @@ analysis::Planner make_planner(const config::Config& config, const data::Dataset
 // for: operations of another device, composed operations. For commands without a log.
 void print_notes(const train::StepPrograms& programs);
 
+// Says on standard error every few seconds how far parallelism.search is, if it takes so long.
+analysis::SearchProgress search_progress();
+
 // Opens a session on each rank of the job and runs the body in it. Sets the exit code of processes
 // that were started. With parallelism.search the best mesh is chosen first; `chosen` is called with
 // it in the process of rank 0, before the folder of the run is made.
