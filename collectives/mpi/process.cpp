@@ -69,7 +69,10 @@ std::string device_plugin() {
   if (MPIX_Query_rocm_support() == 1) return "rocm";
 #endif
 #if defined(MPIX_GPU_SUPPORT_CUDA)
-  int reads = 0;
+  // MPICH ends a process that asks this before MPI has started.
+  int started = 0, reads = 0;
+  MPI_Initialized(&started);
+  if (started == 0) return "";
   if (MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &reads) == MPI_SUCCESS && reads != 0)
     return "cuda";
   if (MPIX_GPU_query_support(MPIX_GPU_SUPPORT_HIP, &reads) == MPI_SUCCESS && reads != 0)

@@ -50,7 +50,7 @@ bool has_launcher();
 std::string library();
 
 // "cuda" or "rocm" if the library says that it accesses the memory of such devices, else "". Open
-// MPI 5 says so only once it has started.
+// MPI 5 and MPICH say so only once they have started. May be called before.
 std::string device_plugin();
 
 }  // namespace collectives::mpi

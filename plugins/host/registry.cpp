@@ -10,6 +10,7 @@
 #include "plugins/host/loader.h"
 #include "plugins/host/nearest.h"
 #include "plugins/host/printable.h"
+#include "plugins/host/program.h"
 
 namespace plugins::host {
 namespace {
@@ -103,10 +104,7 @@ class Scan {
   std::set<fs::path> seen_;
 };
 
-fs::path program_folder() {
-  std::error_code error;
-  return fs::read_symlink("/proc/self/exe", error).parent_path();
-}
+fs::path program_folder() { return program_path().parent_path(); }
 
 // The paths at which plugin_probe may be; see SearchPath::probe.
 std::vector<fs::path> probe_places(const SearchPath& path) {

@@ -20,6 +20,7 @@
 #include "plugins/host/descriptor.h"
 #include "plugins/host/error.h"
 #include "plugins/host/printable.h"
+#include "plugins/host/program.h"
 
 namespace plugins::host {
 namespace {
@@ -83,9 +84,8 @@ struct Trusted {
 
 Trusted trusted() {
   Trusted trusted{{0, ::geteuid()}, {}};
-  std::error_code error;
-  fs::path path = fs::read_symlink("/proc/self/exe", error);
-  while (!error && !path.empty()) {
+  fs::path path = program_path();
+  while (!path.empty()) {
     struct stat status {};
     if (::lstat(path.c_str(), &status) == 0) {
       trusted.users.insert(status.st_uid);

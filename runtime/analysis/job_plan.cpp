@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "plugins/host/error.h"
@@ -66,6 +67,7 @@ class RolePlanner {
     programs_.storage().materialise();
     programs_.arena().materialise();
     for (const step::StepForm& key : keys_) {
+      if (input_seconds_.contains(key)) continue;  // another micro-step with the same program
       train::StepProgram& p = programs_.get(key);
       // With a factor of 0 an optimizer would skip the update.
       if (void* const one = p.address(p.values.one))
@@ -77,15 +79,13 @@ class RolePlanner {
     }
   }
 
-  std::vector<graph::Graph> graphs() {
-    std::vector<graph::Graph> list;
+  std::vector<std::shared_ptr<const graph::Graph>> graphs() {
+    std::map<step::StepForm, std::shared_ptr<const graph::Graph>> of;
+    std::vector<std::shared_ptr<const graph::Graph>> list;
     for (const step::StepForm& key : keys_) {
-      graph::Graph graph = programs_.get(key).program->graph();
-      graph::Node input;  // the copy of the batch to the device, as the first node
-      input.op = "input";
-      input.estimated_ns = input_seconds_[key] * 1e9;
-      graph.nodes.insert(graph.nodes.begin(), std::move(input));
-      list.push_back(std::move(graph));
+      std::shared_ptr<const graph::Graph>& graph = of[key];
+      if (graph == nullptr) graph = with_input(key);
+      list.push_back(graph);
     }
     return list;
   }
@@ -102,6 +102,16 @@ class RolePlanner {
   const std::vector<std::string>& notes() const { return programs_.notes(); }
 
  private:
+  // Returns the graph with the copy of the batch to the device as its first node.
+  std::shared_ptr<const graph::Graph> with_input(const step::StepForm& key) {
+    auto graph = std::make_shared<graph::Graph>(programs_.get(key).program->graph());
+    graph::Node input;
+    input.op = "input";
+    input.estimated_ns = input_seconds_[key] * 1e9;
+    graph->nodes.insert(graph->nodes.begin(), std::move(input));
+    return graph;
+  }
+
   static exec::CompileOptions own_options(const Planner& planner) {
     exec::CompileOptions options = planner.options;
     options.collectives = nullptr;
@@ -216,15 +226,19 @@ void Planner::predict_alone(const config::Config& config, JobPlan& of) const {
   if (one.measured == of.measured) of.prediction.times.compute_alone = one.prediction.times.compute;
 }
 
-std::vector<Candidate> search(const config::Config& config, int world_size,
-                              const Planner& planner) {
-  std::vector<Candidate> list;
+std::vector<Candidate> search(const config::Config& config, int world_size, const Planner& planner,
+                              const SearchProgress& progress) {
+  std::vector<parallel::Mesh> meshes;
   for (int tensor = 1; tensor <= world_size; ++tensor) {
     for (int pipeline = 1; tensor * pipeline <= world_size; ++pipeline) {
       if (world_size % (tensor * pipeline) == 0)
-        list.push_back(
-            make_candidate(config, {world_size / (tensor * pipeline), tensor, pipeline}, planner));
+        meshes.push_back({world_size / (tensor * pipeline), tensor, pipeline});
     }
+  }
+  std::vector<Candidate> list;
+  for (const parallel::Mesh& mesh : meshes) {
+    if (progress) progress(list.size(), meshes.size(), mesh);
+    list.push_back(make_candidate(config, mesh, planner));
   }
   const auto rank = [](const Candidate& c) {
     return std::pair(!c.reason.empty(), c.plan.prediction.times.step());

@@ -3,6 +3,7 @@
 #define RUNTIME_ANALYSIS_JOB_PLAN_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -81,8 +82,13 @@ struct Candidate {
   std::string reason;  // why the mesh cannot be used; "": it can
 };
 
+// Hears, before each mesh is examined, how many of how many are done.
+using SearchProgress = std::function<void(size_t done, size_t all, const parallel::Mesh& next)>;
+
 // All meshes of `world_size` ranks: first those that fit, by predicted step time, then the others.
-std::vector<Candidate> search(const config::Config& config, int world_size, const Planner& planner);
+// Many ranks take minutes.
+std::vector<Candidate> search(const config::Config& config, int world_size, const Planner& planner,
+                              const SearchProgress& progress = nullptr);
 
 // The fastest mesh. Throws ConfigurationError if none can be used.
 const Candidate& best_of(const std::vector<Candidate>& candidates);

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "plugins/host/program.h"
 #include "runtime/cli/commands.h"
 #include "runtime/error.h"
 #include "runtime/model/layer_types.h"
@@ -44,8 +45,7 @@ std::string installed_configurations() {
 }
 
 std::string preset_folder() {
-  return (std::filesystem::read_symlink("/proc/self/exe").parent_path() /
-          "../share/runtime/configs/presets")
+  return (plugins::host::program_path().parent_path() / "../share/runtime/configs/presets")
       .lexically_normal()
       .string();
 }

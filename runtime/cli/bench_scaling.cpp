@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "plugins/host/program.h"
 #include "runtime/analysis/scaling.h"
 #include "runtime/cli/bench_commands.h"
 #include "runtime/error.h"
@@ -69,9 +69,7 @@ Plan make_plan(const BenchArguments& bench, int most_ranks) {
                              source + " has started; run it without");
   }
   Plan plan{bench};
-  plan.threads = config.device.threads > 0
-                     ? config.device.threads
-                     : launch::share_of(launch::allowed_cores(), 0, most_ranks).threads;
+  plan.threads = config.device.threads > 0 ? config.device.threads : launch::threads_of(most_ranks);
   plan.batch_is_set = config.training.batch_size_per_rank > 0;
   plan.batch =
       plan.batch_is_set ? config.training.batch_size_per_rank : config.training.global_batch_size;
@@ -104,7 +102,7 @@ std::string read_all(int fd) {
 ordered_json run_bench(const Plan& plan, int ranks) {
   launch::ChildSpec spec;
   spec.name = "the run of " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
-  spec.program = std::filesystem::read_symlink("/proc/self/exe").string();
+  spec.program = plugins::host::program_path().string();
   spec.arguments = plan.arguments(ranks);
   for (char** variable = environ; *variable != nullptr; ++variable)
     spec.environment.emplace_back(*variable);

@@ -15,6 +15,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "plugins/host/program.h"
 #include "runtime/error.h"
 #include "runtime/launch/child.h"
 
@@ -76,9 +77,8 @@ std::string help_of(const ExternalCommand& command, const std::string& sub) {
 
 std::vector<ExternalCommand> external_commands() {
   std::map<std::string, ExternalCommand> found;
-  std::error_code error;
-  const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
-  if (!error) {
+  const fs::path here = plugins::host::program_path().parent_path();
+  if (!here.empty()) {
     add_folder(here, true, found);
     add_folder((here / "../libexec/runtime").lexically_normal(), true, found);
   }

@@ -20,6 +20,7 @@
 #include "runtime/error.h"
 #include "runtime/output_error.h"
 #include "runtime/system/available_memory.h"
+#include "runtime/system/descriptors.h"
 
 namespace {
 
@@ -121,6 +122,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   open_standard_streams();
   bound_polling_of_threads();
+  runtime::system::raise_descriptor_limit();
   // This also makes the C library load what pthread_exit() needs, which it otherwise does in the
   // first thread that ends this way. Those of libgomp do; without memory at that moment they would
   // abort.

@@ -275,7 +275,8 @@ void plan_ranks(const launch::Rank& rank, const PlanArguments& arguments) {
   analysis::Planner planner = make_planner(config, data, device, fallback, planned);
   planner.link = make_link(arguments, planned.link);
   if (config.parallelism.search && ranks > 1) {
-    const std::vector<analysis::Candidate> candidates = analysis::search(config, ranks, planner);
+    const std::vector<analysis::Candidate> candidates =
+        analysis::search(config, ranks, planner, search_progress());
     print_candidates(candidates);
     config = analysis::best_of(candidates).config;
   }

@@ -1,5 +1,6 @@
 #include "runtime/cli/session.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <future>
 #include <iostream>
@@ -137,6 +138,17 @@ analysis::Planner Session::planner() const {
                       launch::planned_ranks(*rank.registry, rank.backend));
 }
 
+analysis::SearchProgress search_progress() {
+  using Clock = std::chrono::steady_clock;
+  return [said = Clock::now()](size_t done, size_t all, const parallel::Mesh& next) mutable {
+    constexpr std::chrono::seconds kSilence{5};
+    if (Clock::now() - said < kSilence) return;
+    said = Clock::now();
+    std::cerr << "parallelism.search: " << done << " of " << all
+              << " meshes are examined; next: " << to_string(next) << std::endl;
+  };
+}
+
 void print_notes(const data::DatasetPair& data) {
   for (const std::string& note : data.notes) std::cerr << "note: " << note << '\n';
 }
@@ -162,7 +174,7 @@ void run_sessions(launch::RunRanks run, Outcome& outcome, const std::function<vo
     const analysis::Planner planner =
         make_planner(rank.config, datasets.get(rank.config, *rank.registry), device, fallback,
                      launch::planned_ranks(*rank.registry, rank.backend));
-    const auto list = analysis::search(rank.config, world_size, planner);
+    const auto list = analysis::search(rank.config, world_size, planner, search_progress());
     const analysis::Candidate& best = analysis::best_of(list);
     if (chosen) chosen(best);
     return best.config.parallelism;

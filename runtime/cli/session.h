@@ -80,6 +80,9 @@ void print_notes(const data::DatasetPair& data);
 // Prints a note for each table of a plugin that is not installed (check_plugin_tables).
 void print_unused_tables(const config::Config& config, const plugins::host::Registry& registry);
 
+// Says on standard error every few seconds how far parallelism.search is, if it takes so long.
+analysis::SearchProgress search_progress();
+
 // Opens a session on each rank of the job and runs the body in it. Sets the exit code of processes
 // that were started. With parallelism.search the best mesh is chosen first; `chosen` is called with
 // it in the process of rank 0, before the folder of the run is made.

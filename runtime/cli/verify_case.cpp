@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <iostream>
-#include <thread>
 
 #include "runtime/analysis/replay.h"
 #include "runtime/cli/verify.h"
 #include "runtime/error.h"
 #include "runtime/launch/open_device.h"
+#include "runtime/system/control_groups.h"
 #include "runtime/train/open.h"
 
 namespace runtime::cli {
@@ -31,8 +31,7 @@ config::Config device_config(const VerifyArguments& arguments, const Case& c) {
   const std::string& name = config.launch.devices[0];
   if (given || name.substr(0, name.find(':')) != c.device.plugin) return config;
   config.device.options[c.device.plugin] = c.device.options;
-  const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  config.device.threads = std::min<int>(c.device.threads, cores);
+  config.device.threads = std::min<int>(c.device.threads, system::usable_processors());
   return config;
 }
 

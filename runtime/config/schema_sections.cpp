@@ -231,7 +231,7 @@ Section parallelism() {
            .one_of({"gpipe", "1f1b", "interleaved"}),
        key("microbatches", &Parallelism::microbatches,
            "pipeline: micro-batches that a rank's part of a batch is cut in; \"auto\": four a "
-           "stage; interleaved: a multiple of pipeline")
+           "stage, or as many as samples; interleaved: a multiple of pipeline")
            .as(Type::kIntegerOrAuto)
            .in(at_least(0, 65536)),
        key("zero_stage", &Parallelism::zero_stage,

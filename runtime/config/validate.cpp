@@ -440,8 +440,9 @@ class Rules {
             ", which cuts the batch itself; set parallelism.microbatches, their number, instead");
     require(!debug.deterministic || parallelism.zero_stage == 0 || config_.training.max_norm == 0,
             "training", "max_norm",
-            "with zero_stage = 1 the norm is added in an order that depends on the ranks, but "
-            "debug.deterministic is true; set zero_stage = 0");
+            "with zero_stage = " + std::to_string(parallelism.zero_stage) +
+                " the norm is added in an order that depends on the ranks, but "
+                "debug.deterministic is true; set zero_stage = 0");
     const bool refused = parallelism_says_no_sync_batch_norm() && debug.deterministic &&
                          has_layer(config_.model.layers, "batch_norm");
     require(!refused, "parallelism", "sync_batch_norm",

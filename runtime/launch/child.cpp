@@ -88,8 +88,9 @@ Child start(const ChildSpec& spec) {
   status.write_end.close();
   if (const int error = exec_error(status.read_end); error != 0) {
     waitpid(pid, nullptr, 0);
-    throw ConfigurationError("cannot start " + spec.name + ": '" + spec.program +
-                             "': " + std::strerror(error) + "; " + spec.remedy);
+    throw ConfigurationError(
+        "cannot start " + spec.name + ": '" + spec.program + "': " + std::strerror(error) + "; " +
+        (error == EMFILE || error == ENFILE ? "allow more open files ('ulimit -n')" : spec.remedy));
   }
   for (const Pipe* pipe : {&out, &err})
     if (pipe->read_end.get() >= 0) fcntl(pipe->read_end.get(), F_SETFL, O_NONBLOCK);

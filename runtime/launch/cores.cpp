@@ -9,6 +9,7 @@
 #include <string>
 
 #include "runtime/launch/process_tree.h"
+#include "runtime/system/control_groups.h"
 
 namespace runtime::launch {
 
@@ -83,7 +84,18 @@ CoreShare share_of_bound(const Cores& cores, int launcher_processors, int local_
   return share;
 }
 
-CoreShare share_of(const RankEnvironment& rank) {
+int within_quota(int threads, int ranks, int quota) {
+  return quota > 0 ? std::min(threads, std::max(1, quota / ranks)) : threads;
+}
+
+int threads_of(int ranks) {
+  return within_quota(share_of(allowed_cores(), 0, ranks).threads, ranks,
+                      system::processors_in_groups());
+}
+
+namespace {
+
+CoreShare share_of_processors(const RankEnvironment& rank) {
   const Cores cores = allowed_cores();
   if (rank.launcher_binds) {
     const int processors = static_cast<int>(processors_of(launcher_of_this_process()).size());
@@ -91,6 +103,16 @@ CoreShare share_of(const RankEnvironment& rank) {
       return share_of_bound(cores, processors, rank.local_size);
   }
   return share_of(cores, rank.local_rank, rank.local_size);
+}
+
+}  // namespace
+
+// Ranks of an outer launcher may be in control groups of their own. The quota is then divided among
+// more ranks than it serves, which costs speed and is not seen from here.
+CoreShare share_of(const RankEnvironment& rank) {
+  CoreShare share = share_of_processors(rank);
+  share.threads = within_quota(share.threads, rank.local_size, system::processors_in_groups());
+  return share;
 }
 
 void apply(const CoreShare& share) {

@@ -32,6 +32,14 @@ CoreShare share_of(const Cores& cores, int local_rank, int local_size);
 // launchers do, and the system places the threads in each set.
 CoreShare share_of_bound(const Cores& cores, int launcher_processors, int local_size);
 
+// Returns the threads of each of `ranks` ranks that share a CPU quota of `quota` processors (0:
+// there is none) and have `threads` processors each: at least 1.
+int within_quota(int threads, int ranks, int quota);
+
+// Returns the threads of each of `ranks` ranks that divide the processors which this process may
+// use, and the CPU quota of its control groups.
+int threads_of(int ranks);
+
 // Returns the cores of this process, which is a rank.
 CoreShare share_of(const RankEnvironment& rank);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <optional>
 #include <string_view>
 
@@ -44,6 +45,47 @@ constexpr Launcher kLaunchers[] = {
      "RUNTIME_LOCAL_SIZE", "", true},
     {"RANK and WORLD_SIZE", "RANK", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "",
      false},
+};
+
+// A variable by which a process can see that it is one of several, although no row of kLaunchers
+// says which one. Kubernetes documents JOB_COMPLETION_INDEX, torchrun's manual PET_* (the defaults
+// of its options), sbatch(1) SLURM_*, flux-environment(7) FLUX_*, MVAPICH2's guide MV2_*.
+struct Trace {
+  const char* variable;
+  const char* alone;  // its value in a process that is alone; nullptr: no value says so
+  const char* of;     // who sets it
+  const char* remedy;
+};
+
+constexpr char kByVariables[] = "set RANK and WORLD_SIZE for each process";
+constexpr char kByTorchrun[] = "start it with torchrun --no-python runtime ...";
+constexpr char kBySrun[] = "start it with srun";
+constexpr char kByMpiexec[] = "start it with mpiexec of Open MPI or MPICH";
+constexpr char kByFlux[] = "start it with flux run -o pmi=simple";
+
+constexpr Trace kTraces[] = {
+    {"JOB_COMPLETION_INDEX", nullptr, "an Indexed Job or a JobSet of Kubernetes", kByVariables},
+    {"PET_NNODES", "1", "an operator for torchrun", kByTorchrun},
+    {"PET_NPROC_PER_NODE", "1", "an operator for torchrun", kByTorchrun},
+    {"PET_NODE_RANK", "0", "an operator for torchrun", kByTorchrun},
+    {"SLURM_NTASKS", "1", "Slurm", kBySrun},
+    {"SLURM_NPROCS", "1", "Slurm", kBySrun},
+    {"SLURM_JOB_NUM_NODES", "1", "Slurm", kBySrun},
+    {"SLURM_NNODES", "1", "Slurm", kBySrun},
+    {"FLUX_JOB_SIZE", "1", "Flux", kByFlux},
+    {"FLUX_TASK_RANK", "0", "Flux", kByFlux},
+    {"MV2_COMM_WORLD_SIZE", "1", "MVAPICH2", kByMpiexec},
+    {"MV2_COMM_WORLD_RANK", "0", "MVAPICH2", kByMpiexec},
+    {"JSM_NAMESPACE_SIZE", "1", "jsrun", kByMpiexec},
+    {"PALS_RANKID", "0", "PALS", kByMpiexec},
+    {"HOROVOD_SIZE", "1", "horovodrun", kByVariables},
+    {"AWS_BATCH_JOB_NUM_NODES", "1", "AWS Batch", kByVariables},
+    {"OMPI_COMM_WORLD_SIZE", "1", "Open MPI, without OMPI_COMM_WORLD_RANK", kByMpiexec},
+    {"PMI_SIZE", "1", "a PMI launcher, without PMI_RANK", kByMpiexec},
+    {"WORLD_SIZE", "1", "a launcher, without RANK", kByVariables},
+    {"LOCAL_WORLD_SIZE", "1", "a launcher, without RANK", kByVariables},
+    {"RUNTIME_WORLD_SIZE", "1", "a launcher, without RUNTIME_RANK",
+     "set RUNTIME_RANK for each process"},
 };
 
 constexpr int kMostRanks = 1 << 20;
@@ -162,6 +204,32 @@ void check_asked_ranks(int asked, const RankEnvironment& found) {
       std::to_string(found.world_size) + ", as " + found.source + " says (" + found.marker +
       " is set); let one of the two start the ranks: " + "leave out --nproc, or unset " +
       found.marker);
+}
+
+void check_alone(int asked, const RankEnvironment& found, const GetVariable& get) {
+  if (asked != 1 || !found.source.empty()) return;
+  std::string seen;
+  const Trace* first = nullptr;
+  for (const Trace& t : kTraces) {
+    const char* value = get(t.variable);
+    if (value == nullptr || *value == '\0' || (t.alone != nullptr && !std::strcmp(value, t.alone)))
+      continue;
+    if (first == nullptr) first = &t;
+    seen += std::string(seen.empty() ? "" : ", ") + t.variable + " = '" + value + "'";
+  }
+  if (first == nullptr) return;
+  throw ConfigurationError(
+      "this process would run alone, although variables tell of several processes: " + seen + " (" +
+      first->of + "); expected is a launcher that says which rank this is: " + first->remedy +
+      ", or start ranks here with --nproc N; for a run of this process alone set RUNTIME_RANK=0 "
+      "and RUNTIME_WORLD_SIZE=1, or unset these variables");
+}
+
+std::string reason_of(const RankEnvironment& found) {
+  if (found.source.empty() || found.source == kLaunchers[0].name) return "";
+  return "; this process takes itself for rank " + std::to_string(found.rank) + " of " +
+         std::to_string(found.world_size) + ", because " + found.marker + " is set (" +
+         found.source + "): unset " + found.marker + " if it is left over from something else";
 }
 
 std::map<std::string, std::string> variables_of(const RankEnvironment& rank) {

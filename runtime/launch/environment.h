@@ -42,6 +42,17 @@ RankEnvironment detect();  // with the environment of this process
 // started this process as a rank. Otherwise `asked` must be the world size.
 void check_asked_ranks(int asked, const RankEnvironment& found);
 
+// Throws ConfigurationError if this process would be a job of one rank (`asked` is 1 and `found`
+// has no source) although variables say that several processes were started or are wanted: those of
+// an Indexed Job, of torchrun's operators, of a batch script of Slurm, of Flux and of others. The
+// message names the variables with their values, and how to start ranks or to run alone.
+void check_alone(int asked, const RankEnvironment& found, const GetVariable& get);
+
+// Returns what to add to the message of an error in finding the other ranks: by which variable,
+// maybe a left-over one, this process takes itself for a rank. Returns "" if this program's own
+// launcher has started it, or none.
+std::string reason_of(const RankEnvironment& found);
+
 // Returns the variables from which detect() reads `rank` again.
 std::map<std::string, std::string> variables_of(const RankEnvironment& rank);
 

@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 
+#include "plugins/host/program.h"
 #include "runtime/error.h"
 #include "runtime/launch/environment.h"
 #include "runtime/launch/job_board.h"
@@ -19,6 +20,7 @@
 #include "runtime/launch/slots.h"
 #include "runtime/launch/supervisor.h"
 #include "runtime/output_error.h"
+#include "runtime/system/descriptors.h"
 
 namespace runtime::launch {
 
@@ -40,10 +42,10 @@ std::vector<std::string> environment_with(const Variables& changes) {
   return list;
 }
 
-std::string path_of_this_program() {
-  std::error_code error;
-  const std::string path = std::filesystem::read_symlink("/proc/self/exe", error).string();
-  return error ? "/proc/self/exe" : path;
+// Works even if the program's file has been replaced since the start, if /proc is mounted.
+std::string program_to_start() {
+  constexpr const char* kOpenFile = "/proc/self/exe";
+  return access(kOpenFile, X_OK) == 0 ? kOpenFile : plugins::host::program_path().string();
 }
 
 std::vector<std::string> words(std::vector<std::string> first,
@@ -62,12 +64,12 @@ ChildSpec rank_of(const LaunchOptions& options, const Slots& slots, int rank,
   ChildSpec spec;
   spec.name = "rank " + std::to_string(rank);
   spec.rank = rank;
-  spec.program = "/proc/self/exe";  // works even if the file has been replaced since the start
-  spec.arguments = words({path_of_this_program()}, options.arguments);
+  spec.program = program_to_start();
+  spec.arguments = words({plugins::host::program_path().string()}, options.arguments);
   if (!slots.complete())
     spec.arguments = words(spec.arguments, options.elastic.arguments(slots.of_ranks()));
   spec.environment = environment_with(variables);
-  spec.remedy = "see that /proc is mounted and that the program may be executed";
+  spec.remedy = "see that the program's file is still there and may be executed";
   spec.pipe_out = rank != 0 || isatty(STDOUT_FILENO) == 0;
   spec.out_prefix = rank == 0 ? "" : prefix;
   spec.err_prefix = prefix;
@@ -98,9 +100,9 @@ ChildSpec mpiexec_of(const LaunchOptions& options, const std::string& rendezvous
   variables[kLaunchVariable] = options.launch_id;
   ChildSpec spec;
   spec.name = spec.program = options.mpiexec;
-  spec.arguments =
-      words({options.mpiexec, "-n", std::to_string(options.ranks), path_of_this_program()},
-            options.arguments);
+  spec.arguments = words({options.mpiexec, "-n", std::to_string(options.ranks),
+                          plugins::host::program_path().string()},
+                         options.arguments);
   spec.environment = environment_with(variables);
   spec.remedy =
       "install Open MPI or MPICH, set launch.mpiexec to its mpiexec, or use another comm.backend";
@@ -249,6 +251,9 @@ class Job {
 }  // namespace
 
 int launch_processes(const LaunchOptions& options) {
+  // Two pipes for the output of each rank, and what one start and the supervisor need.
+  system::require_descriptors(2 * static_cast<uint64_t>(options.ranks) + 12,
+                              "the launcher of " + std::to_string(options.ranks) + " ranks");
   const auto specs = [&](const Slots& slots, const std::string& rendezvous) {
     std::vector<ChildSpec> list;
     list.reserve(static_cast<size_t>(slots.ranks()));

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "plugins/host/communicator.h"
+#include "plugins/host/error.h"
 #include "plugins/host/options.h"
 #include "runtime/error.h"
 #include "runtime/launch/communicators.h"
@@ -28,6 +29,8 @@
 #include "runtime/launch/stores.h"
 #include "runtime/launch/threads.h"
 #include "runtime/step/ranks.h"
+#include "runtime/system/control_groups.h"
+#include "runtime/system/descriptors.h"
 
 namespace runtime::launch {
 
@@ -79,6 +82,25 @@ struct Communicators {
   }
 };
 
+// Makes the communicator of all ranks. By default a rank publishes the address of its own machine's
+// loopback interface, and ranks of other machines then wait in vain.
+std::shared_ptr<Communicator> communicator_of_job(std::shared_ptr<plugins::host::Plugin> plugin,
+                                                  const config::Config& config,
+                                                  const Meeting& meeting, const Rank& rank) {
+  try {
+    return Communicator::create(std::move(plugin), communicator_options(config, meeting, rank));
+  } catch (const plugins::host::Error& error) {
+    if (config.comm.interface != "lo" || rank.place.local_size == rank.place.world_size) throw;
+    throw plugins::host::Error(
+        error.code(),
+        std::string(error.what()) +
+            "; with comm.interface = \"lo\" this rank has published 127.0.0.1, which no other "
+            "machine reaches: if the ranks are on several machines, set comm.interface to the "
+            "network between them (\"ip address\" lists those of a machine)",
+        error.scope());
+  }
+}
+
 // All ranks of the job must make the same splits in the same order.
 Communicators communicators(const config::Config& config, const Meeting& meeting,
                             const Rank& rank) {
@@ -87,7 +109,7 @@ Communicators communicators(const config::Config& config, const Meeting& meeting
   const parallel::Mesh mesh = step::mesh_of(config.parallelism, place.world_size);
   const parallel::MeshPlace mine = mesh.place_of(place.rank);
   Communicators c;
-  c.job = Communicator::create(plugin, communicator_options(config, meeting, rank));
+  c.job = communicator_of_job(plugin, config, meeting, rank);
   // Splits off the ranks that differ from this one only in the axis `index`.
   const auto along = [&](int parallel::MeshPlace::*index) {
     parallel::MeshPlace first = mine;
@@ -179,6 +201,11 @@ int run_alone(const RunRanks& run) {
   if (run.make_run_folder) meeting.run_folder = run.make_run_folder();
   {
     Rank rank = make_rank(run, meeting, {});
+    // A device takes all processors that it may run on; a quota it does not see. Deterministic runs
+    // take one thread.
+    if (rank.config.device.threads == 0 && !run.config.debug.deterministic &&
+        system::processors_in_groups() > 0)
+      rank.config.device.threads = system::usable_processors();
     if (const char* address = std::getenv(kRendezvousVariable))
       rank.job_folder = folder_of(address);
     run.body(rank);
@@ -218,7 +245,7 @@ int run_threads(RunRanks run, std::shared_ptr<Registry> registry, const std::str
   meeting.backend = backend;
   meeting.one_process = true;
   const int ranks = run.config.launch.ranks;
-  const int share = share_of(allowed_cores(), 0, ranks).threads;
+  const int share = threads_of(ranks);
   if (must_choose(run)) {
     Rank rank = make_rank(run, meeting, {});
     if (rank.config.device.threads == 0) rank.config.device.threads = share;
@@ -327,26 +354,51 @@ std::string agree_on_backend(const config::Config& config, const Meeting& meetin
   return choose(store.get(key, timeout, 0));
 }
 
-// Runs the body in this process, which is one of several ranks.
-int run_as_rank(RunRanks run, const RankEnvironment& place) {
-  if (started_by_mpi(place)) end_with_parent();
-  const CoreShare share = share_of(place);
-  apply(share);
+// Sets `store`, `job_folder`, `launcher` and `prefix` of `meeting`, and returns the store in which
+// a rank that waits for a key learns at once from the launcher that another rank is gone.
+std::shared_ptr<Store> meet(const config::Comm& comm, const RankEnvironment& place,
+                            Meeting& meeting) {
   const GetVariable get = [](const char* name) { return std::getenv(name); };
-  const StoreChoice choice =
-      choose_store(run.config.comm.rendezvous, run.config.comm.rendezvous_address, place, get);
-  Meeting meeting;
+  const StoreChoice choice = choose_store(comm.rendezvous, comm.rendezvous_address, place, get);
   meeting.store = open_store(choice, place.world_size);
-  // A rank that waits for a key in this store learns at once from the launcher that another rank is
-  // gone.
   std::shared_ptr<Store> store = meeting.store;
   if (std::getenv(kRendezvousVariable) != nullptr && choice.kind == StoreChoice::Kind::kFile) {
     meeting.job_folder = choice.address;
     meeting.launcher = launcher_board(choice.address, place.world_size);
     store = std::make_shared<AttendedStore>(store, meeting.launcher);
   }
-  meeting.prefix = join(*store, place.rank, place.world_size,
-                        seconds(run.config.comm.init_timeout_s), choice.run_hint);
+  meeting.prefix =
+      join(*store, place.rank, place.world_size, seconds(comm.init_timeout_s), choice.run_hint);
+  return store;
+}
+
+// Does what meet() does. Its errors tell why this process looks for other ranks at all.
+std::shared_ptr<Store> meet_or_say_why(const config::Comm& comm, const RankEnvironment& place,
+                                       Meeting& meeting) {
+  try {
+    return meet(comm, place, meeting);
+  } catch (const CommunicationError& error) {
+    throw CommunicationError(error.what() + reason_of(place));
+  } catch (const ConfigurationError& error) {
+    throw ConfigurationError(error.what() + reason_of(place));
+  }
+}
+
+// Files that a rank has open beside its connections to the other ranks: data, metrics, a log, the
+// libraries of plugins while they are loaded, shared memory.
+constexpr uint64_t kOwnFiles = 24;
+
+// Runs the body in this process, which is one of several ranks.
+int run_as_rank(RunRanks run, const RankEnvironment& place) {
+  if (started_by_mpi(place)) end_with_parent();
+  const CoreShare share = share_of(place);
+  apply(share);
+  // A connection to each other rank, and its own.
+  system::require_descriptors(
+      kOwnFiles + static_cast<uint64_t>(place.world_size) - 1,
+      "rank " + std::to_string(place.rank) + " of " + std::to_string(place.world_size));
+  Meeting meeting;
+  const std::shared_ptr<Store> store = meet_or_say_why(run.config.comm, place, meeting);
   plugins::host::HostServices services = run.services;
   offer_store(services, store, meeting.prefix);
   meeting.registry = find_plugins(run.config, services, place.local_rank);
@@ -408,6 +460,8 @@ void Rank::on_main(const char* what, const std::function<void()>& work) const {
 int run_ranks(const RunRanks& run) {
   const RankEnvironment place = detect();
   check_asked_ranks(run.config.launch.ranks, place);
+  if (run.make_run_folder)  // planning and the like harm no other process
+    check_alone(run.config.launch.ranks, place, [](const char* name) { return std::getenv(name); });
   const auto prepare = [&] {
     if (run.prepare) run.prepare();
   };

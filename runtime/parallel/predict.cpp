@@ -81,7 +81,7 @@ class Play {
   }
 
   int place(const Player& p) const { return static_cast<int>(&p - players_.data()); }
-  const Graph& graph(const Player& p) const { return graphs_[place(p)][p.program]; }
+  const Graph& graph(const Player& p) const { return *graphs_[place(p)][p.program]; }
   const Node& node(const Player& p) const { return graph(p).nodes[p.node]; }
 
   // The player with the earliest clock among those that can go on.

@@ -3,6 +3,7 @@
 #define RUNTIME_PARALLEL_PREDICT_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -38,8 +39,9 @@ struct Prediction {
   StepTimes times;                    // means over `ranks`; compute_alone is not set
 };
 
-// By place in the pipeline: the programs of one step in the order of execution.
-using StepGraphs = std::vector<std::vector<graph::Graph>>;
+// By place in the pipeline: the programs of one step in the order of execution. Micro-steps that
+// run the same program share its graph, because a step may have thousands of them.
+using StepGraphs = std::vector<std::vector<std::shared_ptr<const graph::Graph>>>;
 
 // Simulates a few steps of all places of a pipeline together, node by node with their estimated
 // times, and returns the last step. A collective of the data or tensor axis begins when this rank

@@ -31,24 +31,40 @@ bool contains_batch_norm(const std::vector<model::Layer>& layers) {
   });
 }
 
-parallel::ScheduleOptions schedule(const config::Parallelism& p, int ranks) {
+// Returns the number for `microbatches = "auto"`: not more than the largest share of the batch has
+// samples, because an empty micro-batch is computed as padding. A schedule with chunks needs a
+// multiple of the number of stages.
+int automatic_micro_batches(const config::Config& config, const parallel::Mesh& mesh,
+                            bool interleaved) {
+  const int most = kMicroBatchesOfStage * mesh.pipeline;
+  if (config.debug.deterministic) return most;
+  const int64_t samples = (config.training.global_batch_size + mesh.data - 1) / mesh.data;
+  const int count = static_cast<int>(std::clamp<int64_t>(samples, 1, most));
+  return interleaved ? std::max(1, count / mesh.pipeline) * mesh.pipeline : count;
+}
+
+parallel::ScheduleOptions schedule(const config::Config& config, const parallel::Mesh& mesh) {
+  const config::Parallelism& p = config.parallelism;
   parallel::ScheduleOptions s;
-  s.ranks = ranks;
-  s.micro_batches = p.microbatches > 0 ? p.microbatches : kMicroBatchesOfStage * ranks;
+  s.ranks = mesh.pipeline;
   s.kind = row_of<ScheduleKind>("parallelism.pipeline_schedule", p.pipeline_schedule,
                                 {{"gpipe", ScheduleKind::kGpipe},
                                  {"1f1b", ScheduleKind::kOneForwardOneBackward},
                                  {"interleaved", ScheduleKind::kInterleaved}});
-  if (s.kind == ScheduleKind::kInterleaved) s.chunks = kInterleavedChunks;
+  const bool interleaved = s.kind == ScheduleKind::kInterleaved;
+  if (interleaved) s.chunks = kInterleavedChunks;
+  s.micro_batches =
+      p.microbatches > 0 ? p.microbatches : automatic_micro_batches(config, mesh, interleaved);
   return s;
 }
 
 // Returns the settings of the pipeline, without the partition of the layers into stages.
-PipelineParallel pipeline(const config::Config& config, int ranks, const RankOfJob& rank) {
+PipelineParallel pipeline(const config::Config& config, const parallel::Mesh& mesh,
+                          const RankOfJob& rank) {
   PipelineParallel p;
   p.only_planned = rank.only_planned;
-  if (ranks == 1) return p;
-  p.schedule = schedule(config.parallelism, ranks);
+  if (mesh.pipeline == 1) return p;
+  p.schedule = schedule(config, mesh);
   p.stage_memory = rank.least_memory / p.schedule.chunks;
   // The parameters, their gradients and the optimizer's state.
   p.parameter_copies = 2 + static_cast<double>(optimizer_state(config.optimizer).size());
@@ -113,7 +129,7 @@ Strategy make_strategy(const config::Config& config, const model::Model& model,
   if (rank.world_size > 1) s.mesh = mesh_of(p, rank.world_size);
   s.place = s.mesh.place_of(rank.rank);
   s.precision = precision;
-  s.pipeline = pipeline(config, s.mesh.pipeline, rank);
+  s.pipeline = pipeline(config, s.mesh, rank);
   s.batch = batch_split(config, s);
   s.data = {config.comm.overlap, p.zero_stage, p.sync_batch_norm};
   s.buckets = bucket_sizes(config, s.batch, rank.alignment);

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "runtime/error.h"
+#include "runtime/system/control_groups.h"
 
 namespace runtime::system {
 namespace {
@@ -32,30 +33,6 @@ uint64_t kib_of(const char* file, const std::string& key) {
   return kUnknown;
 }
 
-// Returns kUnknown for "max" or if the file does not exist.
-uint64_t number_in(const std::string& file) {
-  uint64_t number = 0;
-  return std::ifstream(file) >> number ? number : kUnknown;
-}
-
-// Returns what control groups (version 2) leave. Every folder above the process's own may have a
-// limit.
-uint64_t left_in_groups() {
-  std::ifstream groups("/proc/self/cgroup");
-  uint64_t least = kUnknown;
-  for (std::string line; std::getline(groups, line);) {
-    if (!line.starts_with("0::")) continue;
-    for (std::string path = line.substr(3); !path.empty(); path.resize(path.rfind('/'))) {
-      const std::string folder = "/sys/fs/cgroup" + path;
-      const uint64_t limit = number_in(folder + "/memory.max");
-      const uint64_t used = number_in(folder + "/memory.current");
-      if (limit != kUnknown && used != kUnknown) least = std::min(least, left_of(limit, used));
-      if (path.find('/') == std::string::npos) break;
-    }
-  }
-  return least;
-}
-
 uint64_t left_of_resource(int resource, const std::string& status_key) {
   rlimit limit = {};
   if (::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) return kUnknown;
@@ -73,7 +50,7 @@ std::string mib(uint64_t bytes) {
 }
 
 uint64_t available_memory() {
-  return std::min({kib_of("/proc/meminfo", "MemAvailable:"), left_in_groups(),
+  return std::min({kib_of("/proc/meminfo", "MemAvailable:"), memory_left_in_groups(),
                    left_of_resource(RLIMIT_AS, "VmSize:"),
                    left_of_resource(RLIMIT_DATA, "VmData:")});
 }

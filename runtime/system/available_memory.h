@@ -9,9 +9,9 @@
 namespace runtime::system {
 
 // Returns the bytes that this process can still get: the least of what the machine has free or can
-// reclaim (MemAvailable), what the limit of the process's control group leaves, and what its limits
-// for the address space (ulimit -v) and the data segment (ulimit -d) leave. Returns UINT64_MAX if
-// the kernel reports none of them. Any thread may call it.
+// reclaim (MemAvailable), what the limits of the process's control groups leave (version 1 or 2),
+// and what its limits for the address space (ulimit -v) and the data segment (ulimit -d) leave.
+// Returns UINT64_MAX if the kernel reports none of them. Any thread may call it.
 uint64_t available_memory();
 
 // Throws DataError "<what> takes N MiB, but M MiB of memory are available; <remedy>" if `bytes` is

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <filesystem>
 #include <sstream>
-#include <thread>
 
 #include "runtime/data/safetensors.h"
 #include "runtime/error.h"
 #include "runtime/row_of.h"
+#include "runtime/system/control_groups.h"
 #include "runtime/train/plugin_records.h"
 #include "runtime/train/weights.h"
 
@@ -44,9 +44,8 @@ int workers(const config::Config& config) {
 }  // namespace
 
 int threads_of_rank(const config::Config& config) {
-  return std::max(1, config.device.threads > 0
-                         ? config.device.threads
-                         : static_cast<int>(std::thread::hardware_concurrency()));
+  return std::max(1,
+                  config.device.threads > 0 ? config.device.threads : system::usable_processors());
 }
 
 data::DatasetOptions data_options(const config::Config& config, const char* search_path) {

@@ -9,6 +9,7 @@
 
 #include "runtime/error.h"
 #include "runtime/step/ranks.h"
+#include "runtime/system/atomic_file.h"
 #include "runtime/train/asynchronous/run.h"
 #include "runtime/train/cost_meter.h"
 #include "runtime/train/device_meter.h"
@@ -17,6 +18,7 @@
 #include "runtime/train/model_flops.h"
 #include "runtime/train/open.h"
 #include "runtime/train/progress.h"
+#include "runtime/train/run_folder.h"
 #include "runtime/train/schedule.h"
 #include "runtime/train/step_programs.h"
 #include "runtime/train/stop_agreement.h"
@@ -195,10 +197,15 @@ class Run {
   // Ranks without a common folder train all the same, as if there were no [checkpoint].
   bool folder_is_shared() {
     if (all_see(options_.checkpoints.folder, programs_, options_.checkpoints.on_main)) return true;
-    reporter_.note(
-        "warning: not every rank sees " + options_.checkpoints.folder.string() +
+    const std::string text =
+        "not every rank sees " + options_.checkpoints.folder.string() +
         ", so that the run is saved at its end only; set job.dump_folder to a folder that "
-        "all machines share");
+        "all machines share";
+    reporter_.note("warning: " + text);
+    options_.checkpoints.on_main("noting that the run is not saved", [&] {
+      const auto folder = options_.checkpoints.folder.parent_path();
+      system::write_file((folder / kUnsaved).string(), text + "\n");
+    });
     return false;
   }
 

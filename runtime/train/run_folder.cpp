@@ -29,9 +29,9 @@ constexpr char kConfiguration[] = "config.toml";
 constexpr char kWeights[] = "weights.safetensors", kAverage[] = "average.safetensors";
 constexpr char kMetrics[] = "metrics.jsonl", kScaling[] = "scaling.json";
 // These are the results of a run. A folder without any of them has nothing to lose.
-constexpr std::array<const char*, 9> kResults = {kWeights,      kAverage,       kMetrics,
-                                                 kScaling,      kCheckpoints,   "metrics.csv",
-                                                 "tensorboard", "profile.json", "trace.json"};
+constexpr std::array<const char*, 10> kResults = {
+    kWeights,      kAverage,      kMetrics,       kScaling,     kCheckpoints,
+    "metrics.csv", "tensorboard", "profile.json", "trace.json", kUnsaved};
 
 [[noreturn]] void cannot_write(const fs::path& folder, int error) {
   throw DataError(folder.string() + ": cannot write the folder of the run (" +
@@ -203,6 +203,12 @@ fs::path RunFolder::find_checkpoint(const config::Config& config,
     throw DataError((path_ / kCheckpoints).string() +
                     ": none of the checkpoints is whole, so that training cannot go on; look at "
                     "the warnings, or set job.dump_folder to another folder to begin at step 0");
+  }
+  if (resume == "auto" && !any && fs::exists(path_ / kUnsaved)) {
+    throw DataError("--resume auto: " + path_.string() +
+                    " has no checkpoint, because its run could not save one (" + kUnsaved +
+                    " in it says why); set job.dump_folder to a folder that all machines share, or "
+                    "begin at step 0 without --resume (job.overwrite = true replaces the files)");
   }
   if (own || (same_launch_ && !newest.empty())) return newest;
   fs::path found = checkpoint_at(resume, warn);

@@ -13,6 +13,10 @@
 
 namespace runtime::train {
 
+// The file in the folder of a run that says why the run has no checkpoints, although it was to have
+// some.
+inline constexpr char kUnsaved[] = "unsaved.txt";
+
 // job.dump_folder, or a new outputs/<config name>/<time>. A file ".runtime-run" in the folder marks
 // it as made by a run; its lock is held as long as the object lives. Used by one thread, in the
 // process of rank 0.
@@ -34,7 +38,8 @@ class RunFolder {
   // The checkpoint to go on from; empty: none, training begins at step 0. Reads every byte of it.
   // Damaged ones are passed over with a line to `warn`. Throws DataError if the one that
   // checkpoint.resume names is damaged or not there, if all are damaged, or if the folder has a
-  // newer one than that which is named, whose run would be mixed up with this one.
+  // newer one than that which is named, whose run would be mixed up with this one; also if the run
+  // that is to go on could not be saved (kUnsaved), so that it would begin anew without a word.
   std::filesystem::path find_checkpoint(const config::Config& config,
                                         const std::function<void(const std::string&)>& warn) const;
 

@@ -60,7 +60,7 @@ const Rooms kAllowed = {
       "runtime/exec", "runtime/graph", "runtime/system", "plugins/host", "plugins/sdk"}},
     {"runtime/launch",
      {"runtime/step", "runtime/parallel", "runtime/config", "runtime/exec", "runtime/watch",
-      "plugins/host"}},
+      "runtime/system", "plugins/host"}},
     {"runtime/analysis",
      {"runtime/train", "runtime/step", "runtime/exec", "runtime/data", "runtime/parallel",
       "runtime/model", "runtime/graph", "runtime/config", "runtime/system", "plugins/host",

@@ -1,6 +1,7 @@
 // The checks that every communicator must pass, with each MPI library.
 #include <gmock/gmock.h>
 
+#include "plugins/host/registry.h"
 #include "tests/collectives/mpi/library.h"
 
 namespace collectives::testing {
@@ -36,6 +37,18 @@ TEST_P(MpiOptions, InParts) {
 
 TEST_P(MpiOptions, AroundTheRing) {
   expect_success(mpi_job(GetParam(), 3, {FAULTS_RANK, GetParam().plugin, "ring"}));
+}
+
+// The program asks a library in a process that no mpiexec has started, before MPI has.
+TEST_P(MpiOptions, TheProgramFindsThePlugin) {
+  plugins::host::SearchPath path = plugins::host::SearchPath::standard();
+  path.configured = {GetParam().plugin};
+  path.environment.clear();
+  path.built_in.clear();
+  const plugins::host::Registry registry(path, {});
+  for (const auto& rejection : registry.rejections()) ADD_FAILURE() << rejection.reason;
+  ASSERT_EQ(registry.plugins().size(), 1u);
+  EXPECT_EQ(registry.plugins()[0].name, "mpi");
 }
 
 #ifdef CUDA_DOUBLE

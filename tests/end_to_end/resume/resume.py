@@ -388,6 +388,10 @@ def machines(runs, _):
         expect(process is processes[1] or "warning: not every rank sees run/checkpoints" in err, err)
     expect(os.path.exists(runs.path("machine0", "run", "weights.safetensors")), "there are no weights")
     expect(not glob.glob(runs.path("machine*", "run", "checkpoints", "*")), "there is a checkpoint")
+    os.remove(runs.path("machine0", "run", "weights.safetensors"))  # as if it had been killed before its end
+    again = subprocess.run([runs.runtime, "train", runs.configuration, "--set", "job.dump_folder=run", "--resume", "auto"],
+                           cwd=runs.path("machine0"), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, check=False)
+    expect(again.returncode == 5 and "has no checkpoint, because its run could not save one" in again.stdout, again.stdout)
     print("ranks without a common folder trained to the end")
 
 

@@ -87,6 +87,32 @@ TEST_F(Plans, DataParallelRanksSendGradientsAndTheLoss) {
   EXPECT_DOUBLE_EQ(p.prediction.ranks[0].wire_bytes[parallel::kDataAxis], 257 * kFloat);
 }
 
+TEST_F(Plans, ASearchSaysHowFarItIs) {
+  plan(kByHand, 1);
+  std::vector<std::string> said;
+  const auto found = search(config_, 4, planner(), [&](size_t done, size_t all, const auto& mesh) {
+    said.push_back(std::to_string(done) + "/" + std::to_string(all) + " " + to_string(mesh));
+  });
+  ASSERT_EQ(said.size(), found.size());
+  EXPECT_EQ(said.front().substr(0, 3), "0/6");
+  EXPECT_EQ(said.back().substr(0, 3), "5/6");
+}
+
+// Empty micro-batches would be computed as padding.
+TEST_F(Plans, AutomaticMicroBatchesAreNotMoreThanTheSamples) {
+  const auto flops = [&](const char* microbatches, const char* batch) {
+    return plan(kByHand, 2,
+                {{"parallelism.pipeline", "2"},
+                 {"parallelism.microbatches", microbatches},
+                 {"training.global_batch_size", batch}})
+        .roles[0]
+        .flops;
+  };
+  EXPECT_EQ(flops("auto", "2"), flops("2", "2"));
+  EXPECT_LT(flops("auto", "2"), flops("8", "2"));
+  EXPECT_EQ(flops("auto", "16"), flops("8", "16"));
+}
+
 TEST_F(Plans, TensorParallelRanksHoldHalf) {
   const JobPlan p = plan(kByHand, 2, mesh(2, 1));
   ASSERT_EQ(p.roles.size(), 1u);

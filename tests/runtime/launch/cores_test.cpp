@@ -65,6 +65,14 @@ TEST(Cores, ABoundRankStaysWhereItIs) {
   EXPECT_THAT(share_of_bound(kFour, 8, 2).processors, IsEmpty());
 }
 
+TEST(Cores, AQuotaIsDividedAmongRanks) {
+  EXPECT_EQ(within_quota(8, 1, 0), 8);  // no quota
+  EXPECT_EQ(within_quota(8, 1, 3), 3);
+  EXPECT_EQ(within_quota(2, 1, 3), 2);
+  EXPECT_EQ(within_quota(8, 2, 5), 2);
+  EXPECT_EQ(within_quota(8, 4, 3), 1);
+}
+
 TEST(Cores, APinnedThreadAndItsThreadsStayThere) {
   std::thread([] {
     const int processor = allowed_cores().back().back();

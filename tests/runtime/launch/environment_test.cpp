@@ -163,5 +163,58 @@ TEST(Environment, RanksThatAreAskedForMustBeThoseThatAreThere) {
   EXPECT_NO_THROW(check_asked_ranks(2, detect_in(kBatchScript)));
 }
 
+std::string refusal(const Variables& variables, int asked = 1) {
+  const GetVariable get = [&](const char* name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  };
+  try {
+    check_alone(asked, detect(get), get);
+    return "";
+  } catch (const ConfigurationError& e) {
+    return e.what();
+  }
+}
+
+TEST(Environment, OneOfSeveralProcessesDoesNotRunAlone) {
+  const Variables several[] = {{{"JOB_COMPLETION_INDEX", "0"}},
+                               {{"JOB_COMPLETION_INDEX", "3"}},
+                               {{"PET_NNODES", "2"}, {"PET_NODE_RANK", "0"}},
+                               {{"PET_NPROC_PER_NODE", "auto"}},
+                               {{"SLURM_JOB_ID", "7"}, {"SLURM_NTASKS", "4"}},
+                               {{"SLURM_NNODES", "2"}},
+                               {{"FLUX_JOB_SIZE", "2"}, {"FLUX_TASK_RANK", "0"}},
+                               {{"MV2_COMM_WORLD_SIZE", "2"}, {"MV2_COMM_WORLD_RANK", "1"}},
+                               {{"WORLD_SIZE", "2"}},
+                               {{"RUNTIME_WORLD_SIZE", "2"}},
+                               {{"OMPI_COMM_WORLD_SIZE", "2"}},
+                               {{"PMI_SIZE", "2"}}};
+  for (const Variables& variables : several) {
+    const std::string text = refusal(variables);
+    for (const auto& [name, value] : variables) {
+      if (name == "SLURM_JOB_ID" || value == "0") continue;
+      EXPECT_THAT(text, testing::HasSubstr(name + " = '" + value + "'"));
+    }
+    EXPECT_THAT(text, testing::HasSubstr("RUNTIME_RANK=0 and RUNTIME_WORLD_SIZE=1"));
+    EXPECT_EQ(refusal(variables, 2), "");  // --nproc 2: the ranks are started here
+    EXPECT_EQ(refusal(merged({{"RUNTIME_RANK", "0"}, {"RUNTIME_WORLD_SIZE", "1"}}, variables)), "");
+  }
+}
+
+TEST(Environment, OneProcessMayRunAlone) {
+  EXPECT_EQ(refusal({}), "");
+  EXPECT_EQ(refusal({{"WORLD_SIZE", ""}}), "");
+  EXPECT_EQ(refusal({{"WORLD_SIZE", "1"}, {"PET_NNODES", "1"}, {"PET_NODE_RANK", "0"}}), "");
+  EXPECT_EQ(refusal({{"SLURM_NTASKS", "1"}, {"SLURM_NNODES", "1"}, {"SLURM_PROCID", "0"}}), "");
+  EXPECT_EQ(refusal(kSrun), "");  // this is used
+}
+
+TEST(Environment, TheVariableThatMakesARankIsNamed) {
+  EXPECT_EQ(reason_of(detect_in({})), "");
+  EXPECT_EQ(reason_of(detect_in(kOwn)), "");
+  EXPECT_THAT(reason_of(detect_in({{"RANK", "1"}, {"WORLD_SIZE", "2"}})),
+              testing::HasSubstr("rank 1 of 2, because RANK is set (RANK and WORLD_SIZE): unset "));
+}
+
 }  // namespace
 }  // namespace runtime::launch

@@ -15,8 +15,11 @@ constexpr double kNs = 1e-9, kTiny = 1e-12;
 class Step : public testing::Test {
  protected:
   // Begins the program of another place.
-  void next_place() { graphs_.push_back({graph::Graph{}}); }
-  graph::Graph& graph() { return graphs_.back().back(); }
+  void next_place() {
+    last_ = std::make_shared<graph::Graph>();
+    graphs_.push_back({last_});
+  }
+  graph::Graph& graph() { return *last_; }
 
   void compute(double ns) {
     graph::Node n;
@@ -45,7 +48,8 @@ class Step : public testing::Test {
 
   Prediction run() { return predict(graphs_, mesh_, link_); }
 
-  StepGraphs graphs_{{graph::Graph{}}};
+  std::shared_ptr<graph::Graph> last_ = std::make_shared<graph::Graph>();
+  StepGraphs graphs_{{last_}};
   Mesh mesh_{2, 1, 1};
   Link link_{0, 1e9, true};
 };

@@ -121,6 +121,28 @@ TEST_F(RunFolders, AnotherAttemptOfTheSameRunReplacesItsFiles) {
   EXPECT_THAT(refusal(), HasSubstr("of an earlier run"));
 }
 
+TEST_F(RunFolders, ARunThatCouldNotBeSavedDoesNotBeginAnewInSilence) {
+  const auto ignore = [](const std::string&) {};
+  {
+    RunFolder folder(config_, "");
+    folder.begin(config_);
+    folder_.write("a/run/metrics.jsonl", "{}");
+  }
+  config_.checkpoint.resume = "auto";
+  EXPECT_TRUE(RunFolder(config_, "").find_checkpoint(config_, ignore).empty())
+      << "it was killed before its first checkpoint";
+  folder_.write(std::string("a/run/") + kUnsaved, "not every rank sees it");
+  EXPECT_THAT(
+      test::message_of<DataError>([&] { RunFolder(config_, "").find_checkpoint(config_, ignore); }),
+      AllOf(HasSubstr("--resume auto: "), HasSubstr("has no checkpoint, because its run"),
+            HasSubstr("job.dump_folder")));
+  config_.checkpoint.resume.clear();
+  config_.job.overwrite = true;
+  RunFolder folder(config_, "");
+  folder.begin(config_);
+  EXPECT_FALSE(fs::exists(run_ / kUnsaved));
+}
+
 TEST_F(RunFolders, TwoRunsAtTheSameTime) {
   RunFolder folder(config_, "");
   folder.begin(config_);
