@@ -340,16 +340,19 @@ class CsvParser {
   CsvTable table_;
 };
 
+bool has_header(Source& source, const std::string& name, const CsvOptions& options,
+                const CsvTable* known) {
+  CsvReader reader(source, name);
+  ColumnHints hints{options.target, options.features, {}};
+  if (known != nullptr && !options.needs_target) hints.columns = known->columns;
+  return begins_with_header(reader, hints);
+}
+
 // `open` returns the text from its beginning, each time that it is called.
 template <class Open>
 CsvTable parse(const Open& open, const std::string& name, const CsvOptions& options,
                const CsvTable* known) {
-  bool header = false;
-  {
-    const std::unique_ptr<Source> source = open();
-    CsvReader reader(*source, name);
-    header = begins_with_header(reader, options, known);
-  }
+  const bool header = options.header ? *options.header : has_header(*open(), name, options, known);
   const std::unique_ptr<Source> source = open();
   return CsvParser(*source, name, options, known, header).parse();
 }

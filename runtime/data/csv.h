@@ -19,7 +19,7 @@ struct CsvOptions {
   bool classification = true;         // the target is a class label; otherwise a number
   int64_t classes = 0;                // 0: taken from the data
   bool needs_target = true;           // false: a table without the target's column is read as well
-  std::optional<bool> header = std::nullopt;  // whether the first line is one; nothing: it tells
+  std::optional<bool> header = std::nullopt;  // the first line is one; nothing: see csv_header.h
   bool normalised = false;                    // features keep all their digits (Part::doubles)
 };
 
@@ -34,7 +34,7 @@ struct CsvTable {
   std::vector<std::string> class_names;
 };
 
-// Reads a table from text or from a file. csv_header.h says what a header is. `known` is
+// Reads a table from text or from a file. `known` is
 // the training table, whose columns and classes this table must have, or what is known of it
 // (columns, named, class_names and the title of `part`); null if this is the training table. Throws
 // DataError that names line and column.

@@ -1,6 +1,7 @@
 #include "runtime/data/csv_header.h"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace runtime::data {
 namespace {
@@ -14,12 +15,13 @@ bool names_a_column(const Fields& fields, const std::string& wanted) {
   return !to_integer(wanted) && std::find(fields.begin(), fields.end(), wanted) != fields.end();
 }
 
-bool names_a_column(const Fields& fields, const CsvOptions& options) {
-  return names_a_column(fields, options.target) ||
-         std::any_of(options.features.begin(), options.features.end(),
+bool names_a_column(const Fields& fields, const ColumnHints& hints) {
+  return names_a_column(fields, hints.target) ||
+         std::any_of(hints.features.begin(), hints.features.end(),
                      [&](const std::string& feature) { return names_a_column(fields, feature); });
 }
 
+<<<<<<< HEAD
 // Columns without a header are called by their places, which a sample may hold as well.
 bool are_columns_of(Fields fields, const CsvTable* known) {
   return known != nullptr && known->named &&
@@ -27,6 +29,8 @@ bool are_columns_of(Fields fields, const CsvTable* known) {
                              known->columns.end());
 }
 
+=======
+>>>>>>> tables2
 // Whether the fields below `first` in the column `target` are numbers, and that of `first` is none.
 bool only_target_is_no_number(CsvReader& reader, const Fields& first, int64_t target) {
   const auto width = static_cast<int64_t>(first.size());
@@ -42,15 +46,15 @@ bool only_target_is_no_number(CsvReader& reader, const Fields& first, int64_t ta
 
 }  // namespace
 
-bool begins_with_header(CsvReader& reader, const CsvOptions& options, const CsvTable* known) {
-  if (options.header) return *options.header;
+bool begins_with_header(CsvReader& reader, const ColumnHints& hints) {
   CsvRecord record;
   if (!reader.next(record)) return false;
   const Fields first = record.fields;
   if (std::none_of(first.begin(), first.end(), is_number)) return true;
-  if (names_a_column(first, options)) return true;
-  if (!options.needs_target && are_columns_of(first, known)) return true;
-  const auto target = to_integer(options.target);
+  if (names_a_column(first, hints)) return true;
+  if (std::is_permutation(first.begin(), first.end(), hints.columns.begin(), hints.columns.end()))
+    return true;
+  const auto target = to_integer(hints.target);
   return target && only_target_is_no_number(reader, first, *target);
 }
 

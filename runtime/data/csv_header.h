@@ -2,19 +2,33 @@
 #ifndef RUNTIME_DATA_CSV_HEADER_H_
 #define RUNTIME_DATA_CSV_HEADER_H_
 
-#include "runtime/data/csv.h"
+#include <string>
+#include <vector>
+
 #include "runtime/data/csv_reader.h"
 
 namespace runtime::data {
 
-// Returns whether the first record that `reader` gives is a header, as the options say, or else if
+// What is known of the columns of a table before it is read.
+struct ColumnHints {
+  std::string target;                 // by name, or by number from 0 (-1: the last)
+  std::vector<std::string> features;  // those that are asked for, by name or number
+  std::vector<std::string> columns;   // all columns, if there may be no target; empty: not known
+};
+
+// Returns whether the first record that `reader` gives is a header, which it is if
 //  - none of its fields is a number, or
+<<<<<<< HEAD
 //  - a column that the options name is one of its fields, or
 //  - the table may lack the target, and the fields are the named columns of `known` in any order,
 //  or
+=======
+//  - a column that the hints ask for by name is one of its fields, or
+//  - its fields are hints.columns in any order, or
+>>>>>>> tables2
 //  - its target is no number, and the targets below are.
-// `known` may be null. Reads as many records as it takes to tell; throws DataError as the reader.
-bool begins_with_header(CsvReader& reader, const CsvOptions& options, const CsvTable* known);
+// Reads as many records as it takes to tell; throws DataError as the reader does.
+bool begins_with_header(CsvReader& reader, const ColumnHints& hints);
 
 }  // namespace runtime::data
 

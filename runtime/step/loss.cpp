@@ -122,8 +122,7 @@ void check_predictions(const Step& step, const Recipe& recipe) {
     throw ConfigurationError("the model's last layer has " +
                              std::to_string(step.values.predictions) + " outputs, the data set " +
                              std::to_string(recipe.classes) +
-                             " classes; set model.outputs = " +
-                             std::to_string(recipe.classes) +
+                             " classes; set model.outputs = " + std::to_string(recipe.classes) +
                              ", or give the last layer at least that many features");
   }
 }
@@ -137,13 +136,12 @@ void check_tokens(const Step& step, const Recipe& recipe) {
     if (node.op != RT_OP_EMBEDDING || node.inputs[0] != tokens) continue;
     const int64_t rows = step.graph.value(node.inputs[1]).dims[0];
     if (rows >= recipe.classes) continue;
-    throw ConfigurationError("layer '" + node.layer + "' has a vocabulary of " +
-                             std::to_string(rows) + ", the data set " +
-                             std::to_string(recipe.classes) +
-                             " different tokens; give the layer at least that vocabulary, or set "
-                             "model.outputs = " +
-                             std::to_string(recipe.classes) +
-                             " where the last layer is tied to it");
+    throw ConfigurationError(
+        "layer '" + node.layer + "' has a vocabulary of " + std::to_string(rows) +
+        ", the data set " + std::to_string(recipe.classes) +
+        " different tokens; give the layer at least that vocabulary, or set "
+        "model.outputs = " +
+        std::to_string(recipe.classes) + " where the last layer is tied to it");
   }
 }
 

@@ -73,8 +73,7 @@ TEST(Registry, OneFileNamedTwiceIsOnePlugin) {
 }
 
 TEST(Registry, RejectsRelativeAndMissingEntriesAndGoesOn) {
-  SearchPath path =
-      configured({"plugins", "/usr/../lib", "/dev/null/folder", fixture("example")});
+  SearchPath path = configured({"plugins", "/usr/../lib", "/dev/null/folder", fixture("example")});
   path.built_in = "/dev/null/built_in";  // a build without plugins: no rejection
   const Registry registry(path, {});
   EXPECT_THAT(names(registry), ::testing::ElementsAre("example"));
