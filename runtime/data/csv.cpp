@@ -344,7 +344,8 @@ bool has_header(Source& source, const std::string& name, const CsvOptions& optio
                 const CsvTable* known) {
   CsvReader reader(source, name);
   ColumnHints hints{options.target, options.features, {}};
-  if (known != nullptr && !options.needs_target) hints.columns = known->columns;
+  // Columns without a header are called by their places, which a sample may hold as well.
+  if (known != nullptr && known->named && !options.needs_target) hints.columns = known->columns;
   return begins_with_header(reader, hints);
 }
 

@@ -21,16 +21,6 @@ bool names_a_column(const Fields& fields, const ColumnHints& hints) {
                      [&](const std::string& feature) { return names_a_column(fields, feature); });
 }
 
-<<<<<<< HEAD
-// Columns without a header are called by their places, which a sample may hold as well.
-bool are_columns_of(Fields fields, const CsvTable* known) {
-  return known != nullptr && known->named &&
-         std::is_permutation(fields.begin(), fields.end(), known->columns.begin(),
-                             known->columns.end());
-}
-
-=======
->>>>>>> tables2
 // Whether the fields below `first` in the column `target` are numbers, and that of `first` is none.
 bool only_target_is_no_number(CsvReader& reader, const Fields& first, int64_t target) {
   const auto width = static_cast<int64_t>(first.size());

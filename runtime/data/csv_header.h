@@ -18,14 +18,8 @@ struct ColumnHints {
 
 // Returns whether the first record that `reader` gives is a header, which it is if
 //  - none of its fields is a number, or
-<<<<<<< HEAD
-//  - a column that the options name is one of its fields, or
-//  - the table may lack the target, and the fields are the named columns of `known` in any order,
-//  or
-=======
 //  - a column that the hints ask for by name is one of its fields, or
 //  - its fields are hints.columns in any order, or
->>>>>>> tables2
 //  - its target is no number, and the targets below are.
 // Reads as many records as it takes to tell; throws DataError as the reader does.
 bool begins_with_header(CsvReader& reader, const ColumnHints& hints);
