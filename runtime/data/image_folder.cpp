@@ -195,4 +195,22 @@ std::vector<ImageSample> list_images(const std::string& folder,
   return result;
 }
 
+bool lacks_classes(const std::string& path) {
+  std::error_code none;
+  return fs::is_regular_file(path, none) ||
+         (fs::is_directory(path, none) && class_names(path).empty());
+}
+
+std::vector<ImageSample> list_unlabelled(const std::string& path, Skipped& skipped) {
+  if (fs::is_regular_file(path)) return {{path, 0}};
+  ClassReader reader(skipped);
+  reader.read(path);
+  if (reader.files.empty())
+    throw DataError(path + ": the folder has no file *.png, *.jpg or *.jpeg" + skipped.text());
+  std::sort(reader.files.begin(), reader.files.end());
+  std::vector<ImageSample> result;
+  for (std::string& file : reader.files) result.push_back({std::move(file), 0});
+  return result;
+}
+
 }  // namespace runtime::data

@@ -56,6 +56,13 @@ struct ImageSample {
 std::vector<ImageSample> list_images(const std::string& folder,
                                      const std::vector<std::string>& classes, Skipped& skipped);
 
+// Whether a path is one file, or a folder without folders of classes.
+bool lacks_classes(const std::string& path);
+
+// Lists the one file, or the images in the folder in the order of their names, with the label 0.
+// Throws DataError if there is no image.
+std::vector<ImageSample> list_unlabelled(const std::string& path, Skipped& skipped);
+
 }  // namespace runtime::data
 
 #endif  // RUNTIME_DATA_IMAGE_FOLDER_H_

@@ -121,11 +121,14 @@ DatasetPair open_images(const DatasetOptions& options) {
   require_image_decoders();
   Skipped skipped;
   const bool own_validation = options.validation_path.empty() && options.validation_split == 0;
-  ImageParts parts = find_parts(options.path, own_validation, skipped);
+  const bool labelled = options.needs_targets || !lacks_classes(options.path);
+  ImageParts parts{options.path, ""};
+  if (labelled) parts = find_parts(options.path, own_validation, skipped);
   if (!options.validation_path.empty()) parts.validation = options.validation_path;
   const std::vector<std::string> classes =
       options.preparation != nullptr ? options.preparation->class_names : class_names(parts.train);
-  std::vector<ImageSample> files = list_images(parts.train, classes, skipped);
+  std::vector<ImageSample> files =
+      labelled ? list_images(parts.train, classes, skipped) : list_unlabelled(parts.train, skipped);
   const SampleSpec spec = spec_of(files, classes, options);
   DatasetPair pair{};
   const auto add = [&](const std::string& folder, std::vector<ImageSample> found) {
@@ -139,6 +142,7 @@ DatasetPair open_images(const DatasetOptions& options) {
   if (!parts.validation.empty())
     pair.validation = add(parts.validation, list_images(parts.validation, classes, skipped));
   pair.preparation.class_names = classes;
+  pair.labelled = labelled;
   return pair;
 }
 

@@ -3,9 +3,11 @@
 import csv
 import io
 import json
+import os
 import random
 import struct
 import unittest
+import zlib
 
 import support
 
@@ -204,6 +206,44 @@ backend = "cpu"
         self.assertAlmostEqual(before["loss"], after["loss"], places=6)
         self.write("few.txt", "a cat sat on it")
         self.runtime(*arguments, "--part", "train", "--set", "dataset.path=few.txt", "--set", "dataset.validation_split=0")
+
+    def test_pictures_need_no_folders_of_classes(self):
+        def png(red):
+            def chunk(kind, data):
+                return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+            rows = (b"\0" + bytes([red, 20, 200 - red // 2]) * 4) * 4
+            return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 4, 4, 8, 2, 0, 0, 0)) +
+                    chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+        for i in range(8):
+            self.write(f"photos/{('cat', 'dog')[i % 2]}/{i}.png", png(20 * i + 40 * (i % 2)))
+        self.write("p.toml", """
+[model]
+input = [3, 4, 4]
+layers = [{ type = "flatten" }, { type = "linear", features = 2 }]
+[dataset]
+format = "images"
+path = "photos"
+validation_split = 0.5
+[training]
+global_batch_size = 4
+epochs = 2
+[device]
+backend = "cpu"
+""")
+        self.runtime("train", "p.toml", "--set", "job.dump_folder=pictures", "--quiet")
+        weights = "pictures/weights.safetensors"
+        validation = self.json_lines("predict", "p.toml", "--weights", weights)
+        self.assertEqual([line["label_name"] for line in validation], [line["file"].split("/")[-2] for line in validation])
+        for line in validation:
+            with open(self.path(line["file"]), "rb") as file:
+                self.write("new/" + os.path.basename(line["file"]), file.read())
+        found = {os.path.basename(line["file"]): line for line in self.json_lines("predict", "p.toml", "--weights", weights, "--data", "new")}
+        for line in validation:
+            other = found[os.path.basename(line["file"])]
+            self.assert_same([other], [line], ("predicted_name", "probability"))
+            self.assertNotIn("label", other)
+        one = self.json_lines("predict", "p.toml", "--weights", weights, "--data", validation[0]["file"])
+        self.assert_same(one, validation[:1])
 
     def test_numbers_of_images_are_refused_by_name(self):
         pixels = bytes(random.Random(3).randrange(256) for _ in range(24 * 16))
