@@ -27,12 +27,12 @@ constexpr size_t kLongHeaderLines = 150;
 // number when code goes; when one has to rise, say why in the commit. runtime/README.md has the
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
-    {"plugins/host", 6420},     {"plugins/include", 840}, {"plugins/sdk", 2070},
-    {"runtime/analysis", 4040}, {"runtime/cli", 4690},    {"runtime/config", 3753},
-    {"runtime/data", 4925},     {"runtime/exec", 2980},   {"runtime/graph", 5450},
-    {"runtime/launch", 3655},   {"runtime/model", 1385},  {"runtime/parallel", 3135},
-    {"runtime/step", 1520},     {"runtime/system", 350},  {"runtime/tensor", 700},
-    {"runtime/train", 6500},    {"runtime/watch", 950},
+    {"plugins/host", 6630},     {"plugins/include", 840}, {"plugins/sdk", 2110},
+    {"runtime/analysis", 4060}, {"runtime/cli", 5090},    {"runtime/config", 3800},
+    {"runtime/data", 5830},     {"runtime/exec", 3020},   {"runtime/graph", 5480},
+    {"runtime/launch", 4030},   {"runtime/model", 1385},  {"runtime/parallel", 3135},
+    {"runtime/step", 1520},     {"runtime/system", 500},  {"runtime/tensor", 700},
+    {"runtime/train", 6910},    {"runtime/watch", 950},
 };
 // A function does one thing: the longest body, and how many lines the median and nine of ten may
 // have.
