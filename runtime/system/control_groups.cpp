@@ -1,6 +1,6 @@
 #include "runtime/system/control_groups.h"
 
-#include <sched.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <fstream>

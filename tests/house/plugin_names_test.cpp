@@ -34,6 +34,7 @@ const std::map<std::string, const char*> kExamples = {
     {"runtime/config/schema_sections.cpp", "documents values that the keys may have"},
     {"runtime/cli/bench_commands.cpp", "has command lines that can be copied, in the help"},
     {"runtime/cli/command_line.cpp", "has command lines that can be copied, in the help"},
+    {"runtime/system/control_groups.cpp", "names the kernel's controller of processors"},
 };
 
 struct Literal {
