@@ -29,7 +29,8 @@ std::vector<float> compute(const char* name, const std::vector<Operand>& operand
                       .inputs = {},
                       .outputs = {make_tensor_desc(RT_FLOAT32, dims)},
                       .attributes = std::move(attributes),
-                      .post_ops = {}};
+                      .post_ops = {},
+                      .label = {}};
   std::vector<Memory> memory;
   std::vector<const void*> inputs;
   for (const Operand& operand : operands) {
