@@ -16,7 +16,8 @@
 #include "plugins/host/error.h"
 #include "plugins/host/printable.h"
 
-// The header of the program or library that this code is in; the linker defines it.
+// The header of the program or library that this code is in; the linker defines it under this name.
+// NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming)
 extern "C" __attribute__((visibility("hidden"))) const ElfW(Ehdr) __ehdr_start;
 
 namespace plugins::host {
