@@ -168,7 +168,7 @@ std::string refused(const std::vector<config::Override>& overrides) {
 
 TEST(Language, ModelAndDataMustFit) {
   EXPECT_THAT(refused({{"dataset.classes", "6"}}),
-              HasSubstr("outputs, the data set 6 classes; give the last layer"));
+              HasSubstr("outputs, the data set 6 classes; set model.outputs = 6, or give"));
   EXPECT_THAT(
       refused({{"model.layers", "[{ type = \"embedding\", vocabulary = 4, features = 5 }]"}}),
       AllOf(HasSubstr("layer 'embedding1' has a vocabulary of 4"),
