@@ -37,8 +37,9 @@ const FeatureStatistics& known_statistics(const Preparation& preparation, int64_
                                           const std::string& name);
 
 // Throws DataError that names each key and name in which the data of now are prepared otherwise
-// than those of `saved`, which `where` (a file of weights, a checkpoint) holds.
-void check_same(const Preparation& saved, const Preparation& now, const std::string& where);
+// than those of `saved`, which `where` (a file of weights, a checkpoint) holds. Columns are
+// compared only if both have some.
+void check_same(const Preparation& saved, Preparation now, const std::string& where);
 
 }  // namespace runtime::data
 

@@ -176,11 +176,12 @@ class Run {
     return (steps > 0 && step % steps == 0) || (epochs > 0 && step % epochs == 0);
   }
 
-  // A run that ends between two validations ends with one.
+  // A run that ends between two validations ends with one, but not where it is only cut short.
   bool validation_due(int64_t step) const {
     const bool validates =
         config_.validation.every_steps > 0 || config_.validation.every_epochs > 0;
-    return validation_ && validates && (step >= total_ || validation_is_regular(step));
+    return validation_ && validates &&
+           (step >= total_steps(config_, steps_per_epoch_) || validation_is_regular(step));
   }
 
   void validate_if_due() {

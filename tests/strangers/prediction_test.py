@@ -72,6 +72,12 @@ class Predictions(support.Situation):
         for a, b in zip(some, others):
             self.assertEqual([a[k] for k in keys], [b[k] for k in keys])
 
+    def assert_close(self, some, others):
+        """Batches of another size may be computed by other kernels, which round in another way."""
+        self.assert_same(some, others, ("predicted",))
+        for a, b in zip(some, others):
+            self.assertAlmostEqual(a["probability"], b["probability"], places=5)
+
     def test_a_new_table_is_standardised_by_the_training_data(self):
         lines = self.train()
         validation = self.predict()
@@ -79,7 +85,7 @@ class Predictions(support.Situation):
         self.assert_same(self.predict("--data", "new.csv"), validation, ("label", "predicted", "probability"))
         # one sample alone has no deviation of its own
         self.write("one.csv", table(lines[40:41]))
-        self.assert_same(self.predict("--data", "one.csv"), validation[4:5])
+        self.assert_close(self.predict("--data", "one.csv"), validation[4:5])
 
     def test_samples_need_no_labels(self):
         lines = self.train()
@@ -240,10 +246,10 @@ backend = "cpu"
         found = {os.path.basename(line["file"]): line for line in self.json_lines("predict", "p.toml", "--weights", weights, "--data", "new")}
         for line in validation:
             other = found[os.path.basename(line["file"])]
-            self.assert_same([other], [line], ("predicted_name", "probability"))
+            self.assert_close([other], [line])
             self.assertNotIn("label", other)
         one = self.json_lines("predict", "p.toml", "--weights", weights, "--data", validation[0]["file"])
-        self.assert_same(one, validation[:1])
+        self.assert_close(one, validation[:1])
 
     def test_numbers_of_images_are_refused_by_name(self):
         pixels = bytes(random.Random(3).randrange(256) for _ in range(24 * 16))

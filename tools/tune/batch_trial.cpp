@@ -37,7 +37,9 @@ std::string reason_of(const trials::Ended& ended) {
   if (ended.signal == SIGKILL) return "killed (SIGKILL), as the system does when memory is used up";
   if (ended.error.find("this batch does not fit") != std::string::npos)
     return first_line(ended.error);
-  if (ended.error.find("memory") != std::string::npos) return "memory: " + first_line(ended.error);
+  const bool memory = ended.error.find("memory") != std::string::npos ||
+                      ended.error.find("OUT_OF_MEMORY") != std::string::npos;
+  if (memory) return "memory: " + first_line(ended.error);
   const auto code = static_cast<runtime::ExitCode>(ended.exit_code);
   if (code == runtime::ExitCode::kConfiguration || code == runtime::ExitCode::kData)
     return "refused: " + first_line(ended.error);

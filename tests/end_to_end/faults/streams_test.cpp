@@ -76,7 +76,7 @@ TEST_P(Streams, AReaderThatHasEndedIsSaidAtTheEnd) {
     close(ends[0]);
     close(ends[1]);
   });
-  EXPECT_EQ(result.exit_code, 5) << result.err;
+  EXPECT_EQ(result.exit_code, 141) << result.err;
   EXPECT_THAT(result.err, HasSubstr("standard output"));
 }
 
