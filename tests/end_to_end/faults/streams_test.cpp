@@ -77,7 +77,9 @@ TEST_P(Streams, AReaderThatHasEndedIsSaidAtTheEnd) {
     close(ends[1]);
   });
   EXPECT_EQ(result.exit_code, 141) << result.err;
-  EXPECT_THAT(result.err, HasSubstr("standard output"));
+  // The launcher of processes passes their output on; that nobody reads it is no news to them.
+  if (*GetParam() == '\0' || std::string(GetParam()) == "local")
+    EXPECT_THAT(result.err, HasSubstr("standard output"));
 }
 
 }  // namespace
