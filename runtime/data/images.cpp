@@ -132,7 +132,7 @@ DatasetPair open_images(const DatasetOptions& options) {
   const SampleSpec spec = spec_of(files, classes, options);
   DatasetPair pair{};
   const auto add = [&](const std::string& folder, std::vector<ImageSample> found) {
-    const auto part = std::make_shared<Images>(folder, std::move(found), spec, options);
+    auto part = std::make_shared<Images>(folder, std::move(found), spec, options);
     const std::string left_out = skipped.text();
     if (!left_out.empty()) pair.notes.push_back(part->description() + left_out);
     skipped = {};

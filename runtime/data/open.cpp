@@ -121,7 +121,7 @@ Parts load_parts(const DatasetOptions& options) {
 FeatureStatistics standardize_parts(Parts& parts, int64_t training,
                                     const Preparation* preparation) {
   make_floats(parts.train);
-  const FeatureStatistics statistics =
+  FeatureStatistics statistics =
       preparation == nullptr
           ? measure(parts.train, training)
           : known_statistics(*preparation, parts.train.features(), parts.train.title);

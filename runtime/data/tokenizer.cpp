@@ -106,7 +106,7 @@ std::unique_ptr<const Tokenizer> make_tokenizer(const DatasetOptions& options,
                                                 const std::string& characters, int64_t vocabulary) {
   if (options.tokenizer == "char") return std::make_unique<CharacterTokenizer>(characters);
   if (options.tokenizer == "byte") return std::make_unique<ByteTokenizer>();
-  if (options.tokenizer == "") return std::make_unique<NumberTokenizer>(vocabulary);
+  if (options.tokenizer.empty()) return std::make_unique<NumberTokenizer>(vocabulary);
   if (options.tokenizer != "gpt2" || options.tokenizer_path.empty()) {
     throw ConfigurationError("dataset.tokenizer is \"" + options.tokenizer +
                              "\"; expected char, byte, or gpt2 with dataset.tokenizer_path, the "
