@@ -74,8 +74,10 @@ const rt::sdk::DevicePlugin kOldPlugin = make_old_plugin();
 
 rt_status rt_plugin_entry(const rt_host* host, rt_negotiation* negotiation,
                           const rt_plugin** plugin, rt_error* error) {
-  using namespace backends::simulated;
-  const bool old = is_old();
+  using backends::simulated::kOldPlugin;
+  using backends::simulated::kPlugin;
+  using backends::simulated::Simulator;
+  const bool old = backends::simulated::is_old();
   const rt_status status = rt::sdk::make_device_plugin<Simulator>(old ? kOldPlugin : kPlugin, host,
                                                                   negotiation, plugin, error);
   if (status == RT_OK && old && negotiation->size > offsetof(rt_negotiation, plugin_minor))

@@ -17,6 +17,7 @@ inline std::filesystem::path program_path() {
   std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", error);
   if (!error) return path;
   // The name by which the kernel has started the program, which may be relative or a link.
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel gives addresses as numbers
   const auto* name = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
   if (name == nullptr) return {};
   path = std::filesystem::canonical(name, error);
