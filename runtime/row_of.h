@@ -10,7 +10,7 @@
 
 namespace runtime {
 
-// What a name stands for.
+// A row says what one name stands for.
 template <class Value>
 struct Row {
   std::string_view name;

@@ -11,7 +11,7 @@
 
 namespace runtime::data {
 
-// What decode_region() is asked for; the references outlive the call.
+// The struct holds what decode_region() is asked for; the references outlive the call.
 struct ImageRequest {
   std::span<const uint8_t> file;
   const std::string& name;

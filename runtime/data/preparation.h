@@ -1,4 +1,4 @@
-// What belongs to a trained model beside its weights: how its data were prepared, and what its
+// A trained model needs more than its weights: how its data were prepared, and what its
 // classes are called.
 #ifndef RUNTIME_DATA_PREPARATION_H_
 #define RUNTIME_DATA_PREPARATION_H_

@@ -43,8 +43,8 @@ int resolve_index(const std::vector<DeviceInfo>& devices, int index, int local_r
   return usable.empty() ? 0 : usable[local_rank % usable.size()];
 }
 
-// What a run says of the plugins that were passed over. It does so each time, so that it leaves the
-// reasons to the command that is about them.
+// Returns what a run says of the plugins that were passed over. Every run says it, so the reasons
+// are left to the command that is about them.
 std::string not_usable(const std::string& names) {
   return names.empty() ? "" : "; not usable here: " + names + " (runtime devices says why)";
 }

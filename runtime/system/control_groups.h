@@ -1,4 +1,4 @@
-// What Linux's control groups (version 1 and 2) leave to this process.
+// Reads what Linux's control groups (versions 1 and 2) leave to this process.
 #ifndef RUNTIME_SYSTEM_CONTROL_GROUPS_H_
 #define RUNTIME_SYSTEM_CONTROL_GROUPS_H_
 

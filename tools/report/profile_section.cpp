@@ -92,7 +92,7 @@ std::vector<bool> shown_parts(const Profile& profile) {
   return shown;
 }
 
-// What is in other parts already is said as such, and not as no time.
+// Returns the time of a part; a time that other parts contain already is shown as such, not as 0.
 Cell part_cell(const Part& part) {
   if (!(part.within_ns > 0)) return {part.ns * kNs, Unit::kSeconds};
   Cell cell(to_text(part.within_ns * kNs, Unit::kSeconds) + " within the phases");
