@@ -213,11 +213,10 @@ DatasetPair open_folder(const DatasetOptions& options) {
   DatasetPair pair = open_images(options);
   const int64_t training = training_samples(pair.train->size(), options.validation_split);
   if (training == pair.train->size()) return pair;
-  DatasetPair split = split_at(std::move(pair.train), training);
-  split.preparation = std::move(pair.preparation);
-  split.labelled = pair.labelled;
-  split.notes = std::move(pair.notes);
-  return split;
+  const DatasetPair split = split_at(std::move(pair.train), training);
+  pair.train = split.train;
+  pair.validation = split.validation;
+  return pair;
 }
 
 DatasetPair open_resized(const DatasetOptions& options) {
