@@ -78,8 +78,9 @@ TEST_P(Streams, AReaderThatHasEndedIsSaidAtTheEnd) {
   });
   EXPECT_EQ(result.exit_code, 141) << result.err;
   // The launcher of processes passes their output on; that nobody reads it is no news to them.
-  if (*GetParam() == '\0' || std::string(GetParam()) == "local")
+  if (*GetParam() == '\0' || std::string(GetParam()) == "local") {
     EXPECT_THAT(result.err, HasSubstr("standard output"));
+  }
 }
 
 }  // namespace
