@@ -18,6 +18,8 @@ namespace {
 // The plugin counts devices before it knows any option, so their number comes from the environment.
 constexpr char kCountVariable[] = "RUNTIME_SIMULATED_DEVICES";
 constexpr int32_t kDefaultCount = 2, kMostDevices = 64;
+// So are their properties.
+constexpr char kLargestVariable[] = "RUNTIME_SIMULATED_LARGEST_BUFFER";
 
 int32_t wanted_devices() {
   const char* text = std::getenv(kCountVariable);
@@ -33,11 +35,25 @@ int32_t wanted_devices() {
   return static_cast<int32_t>(count);
 }
 
+uint64_t wanted_largest_buffer() {
+  const char* text = std::getenv(kLargestVariable);
+  if (text == nullptr) return 0;
+  char* end = nullptr;
+  const long long bytes = std::strtoll(text, &end, 10);
+  if (*text == '\0' || *end != '\0' || bytes < 0) {
+    throw Error(
+        RT_ERROR_INVALID_ARGUMENT,
+        format("%s is '%s', expected a number of bytes, or 0 for no limit", kLargestVariable, text),
+        RT_SCOPE_PROCESS);
+  }
+  return static_cast<uint64_t>(bytes);
+}
+
 }  // namespace
 
-Simulator::Simulator() : count_(wanted_devices()) {}
+Simulator::Simulator() : count_(wanted_devices()), largest_buffer_(wanted_largest_buffer()) {}
 
-rt_device_properties Simulator::properties(int32_t index) {
+rt_device_properties Simulator::properties(int32_t index) const {
   rt_device_properties p{};
   p.flags = RT_DEVICE_USABLE;
   rt::sdk::copy_text(p.name, "simulated accelerator");
@@ -48,6 +64,7 @@ rt_device_properties Simulator::properties(int32_t index) {
   p.storage_dtypes = p.compute_dtypes | RT_DTYPE_BIT(RT_INT32) | RT_DTYPE_BIT(RT_INT64) |
                      RT_DTYPE_BIT(RT_UINT8) | RT_DTYPE_BIT(RT_INT8);
   p.alignment = Arena::kAlignment;
+  p.largest_buffer = largest_buffer_;
   return p;
 }
 
@@ -88,6 +105,13 @@ rt_memory_info Device::memory_info() const {
 
 void* Device::allocate(uint64_t bytes, int32_t kind) {
   if (bytes == 0) throw Error(RT_ERROR_INVALID_ARGUMENT, id_ + ": allocate: 0 bytes asked for");
+  if (const uint64_t largest = simulator_.largest_buffer(); largest > 0 && bytes > largest) {
+    throw Error(RT_ERROR_OUT_OF_MEMORY,
+                format("%s: allocate %llu bytes failed: one buffer has at most %llu bytes (%s)",
+                       id_.c_str(), static_cast<unsigned long long>(bytes),
+                       static_cast<unsigned long long>(largest), kLargestVariable),
+                RT_SCOPE_DEVICE);
+  }
   if (kind == RT_MEMORY_PINNED_HOST) return allocate_pinned(bytes);
   if (kind != RT_MEMORY_DEVICE) {
     throw Error(RT_ERROR_INVALID_ARGUMENT,

@@ -19,11 +19,12 @@ class Device;
 // The devices of an instance share a simulator. All methods may be called from any thread.
 class Simulator {
  public:
-  // Throws if the environment asks for an impossible number of devices.
+  // Throws if the environment asks for an impossible number of devices or size of buffers.
   Simulator();
   // The methods that rt/sdk/device_table.h asks for.
   int32_t count() const { return count_; }
-  static rt_device_properties properties(int32_t index);
+  rt_device_properties properties(int32_t index) const;
+  uint64_t largest_buffer() const { return largest_buffer_; }  // bytes; 0: no limit
   rt_device* open(int32_t index, const rt_device_options& options);
   void add(const Device* device);
   void remove(const Device* device);
@@ -32,6 +33,7 @@ class Simulator {
 
  private:
   const int32_t count_;
+  const uint64_t largest_buffer_;
   mutable std::mutex mutex_;
   std::vector<const Device*> devices_;  // guarded by mutex_
 };

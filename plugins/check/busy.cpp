@@ -14,7 +14,7 @@ constexpr uint64_t kMostBytes = uint64_t{256} << 20;
 constexpr int kMostCopies = 4000;  // a device that does not wait would measure no time
 
 uint64_t buffer_bytes(host::Device& device) {
-  const uint64_t free = device.memory_info().free_bytes;
+  const uint64_t free = std::min(device.memory_info().free_bytes, device.largest_buffer());
   return std::max<uint64_t>(std::min(kMostBytes, free / 64) / 2 * 2, 2);
 }
 

@@ -95,6 +95,21 @@ int64_t input_elements(const Case& c) {
   return elements;
 }
 
+// Whether each buffer of a launch is one that the device gives.
+bool fits(host::Device& device, const Case& c) {
+  if (device.largest_buffer() == UINT64_MAX) return true;
+  const auto is_small = [&](const rt_tensor_desc& t) {
+    return device.layout_bytes(t) <= device.largest_buffer();
+  };
+  const host::Operation& op = c.operation;
+  if (!std::all_of(op.inputs.begin(), op.inputs.end(), is_small) ||
+      !std::all_of(op.outputs.begin(), op.outputs.end(), is_small))
+    return false;
+  const host::Kernel kernel = device.create_kernel(op);
+  return std::max(kernel.info().workspace_bytes, kernel.info().saved_bytes) <=
+         device.largest_buffer();
+}
+
 // Cases that the device takes: of each operation the largest one without post-operations that needs
 // no forward operation, in the first type that it computes in.
 std::vector<Case> taken_cases(Context& context) {
@@ -106,7 +121,8 @@ std::vector<Case> taken_cases(Context& context) {
     for (Case& c : conformance::cases_of(operation, *device)) {
       if (c.forward || !c.operation.post_ops.empty()) continue;
       if (best && input_elements(c) <= input_elements(*best)) continue;
-      if (device->query(c.operation).level != RT_SUPPORT_REFUSED) best = std::move(c);
+      if (device->query(c.operation).level != RT_SUPPORT_REFUSED && fits(*device, c))
+        best = std::move(c);
     }
     if (best) taken.push_back(std::move(*best));
   }

@@ -25,7 +25,8 @@ std::string aligns_and_separates(Context& context) {
   for (const int32_t kind : kKinds) {
     std::vector<host::Memory> all;
     std::map<uintptr_t, uint64_t> ranges;
-    for (const uint64_t bytes : {1, 3, 17, 256, 1000, 4096, 65537, 1 << 20}) {
+    for (const uint64_t wanted : {1, 3, 17, 256, 1000, 4096, 65537, 1 << 20}) {
+      const uint64_t bytes = std::min(wanted, device->largest_buffer());
       all.push_back(device->allocate(bytes, kind));
       const auto address = reinterpret_cast<uintptr_t>(all.back().data());
       require(address % alignment == 0,
@@ -92,10 +93,28 @@ std::string refuses_too_much(Context& context) {
   return "";
 }
 
+std::string gives_its_largest_buffer(Context& context) {
+  const auto device = context.device();
+  const uint64_t largest = device->properties().largest_buffer;
+  if (largest == 0) throw Skip("the device names no largest buffer");
+  const uint64_t bytes = std::min(largest, device->memory_info().free_bytes / 2);
+  const host::Memory memory = device->allocate(bytes);
+  host::Stream stream = device->create_stream();
+  auto* const last = static_cast<std::byte*>(memory.data()) + bytes - 1;
+  stream.fill(last, 0x3C, 1);
+  unsigned char read = 0;
+  stream.copy(&read, last, 1);
+  stream.synchronize();
+  require(read == 0x3C, fmt::format("the last of {} bytes does not hold what was written there; "
+                                    "rt_device_properties.largest_buffer is {}",
+                                    bytes, largest));
+  return fmt::format("{} bytes", bytes);
+}
+
 std::string works_after_a_refusal(Context& context) {
   refuses_too_much(context);
   const auto device = context.device();
-  const host::Memory memory = device->allocate(kMiB);
+  const host::Memory memory = device->allocate(std::min(kMiB, device->largest_buffer()));
   host::Stream stream = device->create_stream();
   stream.fill(memory.data(), 1, memory.bytes());
   stream.synchronize();
@@ -109,18 +128,18 @@ std::string counts_its_bytes(Context& context) {
   require(before.free_bytes <= before.total_bytes,
           fmt::format("memory_info says that {} of {} bytes are free", before.free_bytes,
                       before.total_bytes));
-  constexpr uint64_t kBytes = 8 * kMiB;
+  const uint64_t bytes = std::min(8 * kMiB, device->largest_buffer());
   rt_memory_info during;
   {
-    const host::Memory memory = device->allocate(kBytes);
+    const host::Memory memory = device->allocate(bytes);
     during = device->memory_info();
   }
   const rt_memory_info after = device->memory_info();
   const uint64_t grown = during.allocated_bytes - before.allocated_bytes;
-  require(during.allocated_bytes >= before.allocated_bytes && grown >= kBytes &&
-              grown <= kBytes + 4 * kMiB,
+  require(during.allocated_bytes >= before.allocated_bytes && grown >= bytes &&
+              grown <= bytes + 4 * kMiB,
           fmt::format("allocated_bytes was {}, and {} after {} bytes more were allocated",
-                      before.allocated_bytes, during.allocated_bytes, kBytes));
+                      before.allocated_bytes, during.allocated_bytes, bytes));
   require(after.allocated_bytes == before.allocated_bytes,
           fmt::format("allocated_bytes is {} after everything was freed, and was {} before",
                       after.allocated_bytes, before.allocated_bytes));
@@ -131,7 +150,8 @@ std::string counts_its_bytes(Context& context) {
 std::string gives_memory_back(Context& context) {
   const auto device = context.device();
   const uint64_t free = device->memory_info().free_bytes;
-  const uint64_t bytes = std::min<uint64_t>(std::max<uint64_t>(free / 4, 4096), uint64_t{1} << 30);
+  const uint64_t bytes =
+      std::min({std::max<uint64_t>(free / 4, 4096), uint64_t{1} << 30, device->largest_buffer()});
   const uint64_t rounds = std::min<uint64_t>(2 * free / bytes + 2, 64);
   for (uint64_t i = 0; i < rounds; ++i) device->allocate(bytes);
   const uint64_t left = device->memory_info().free_bytes;
@@ -168,6 +188,7 @@ void add_memory_checks(std::vector<Check>& checks) {
   add("of the device is the host's to read and write, if claimed", lets_the_host_in);
   add("that is too large is refused with RT_ERROR_OUT_OF_MEMORY and sizes", refuses_too_much);
   add("works after such a refusal", works_after_a_refusal);
+  add("of the largest buffer that the properties name is given", gives_its_largest_buffer);
   add("is counted by memory_info", counts_its_bytes);
   add("that was freed can be allocated again", gives_memory_back);
   add("and load are told in percent, if at all", tells_its_load);

@@ -155,6 +155,11 @@ const rt_kernel_api& kernels_of(const Device& device) {
 
 Memory::Memory(std::shared_ptr<Device> device, uint64_t bytes, int32_t kind)
     : device_(std::move(device)), bytes_(bytes), kind_(kind) {
+  if (bytes > device_->largest_buffer()) {
+    throw Error(RT_ERROR_OUT_OF_MEMORY, device_->id() + ": allocate " + std::to_string(bytes) +
+                                            " bytes: one buffer of this device has at most " +
+                                            std::to_string(device_->largest_buffer()));
+  }
   call(during(*device_, "allocate", bytes), [&](rt_error* e) {
     return device_->plugin().device_api()->allocate(device_->get(), bytes, kind, &address_, e);
   });

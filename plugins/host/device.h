@@ -24,7 +24,8 @@ class Device;
 class Memory {
  public:
   Memory() = default;
-  // Allocates `bytes` > 0 bytes of `kind` RT_MEMORY_*. Throws RT_ERROR_OUT_OF_MEMORY with sizes.
+  // Allocates `bytes` > 0 bytes of `kind` RT_MEMORY_*. Throws RT_ERROR_OUT_OF_MEMORY with sizes,
+  // also if the device gives no buffer of that size.
   Memory(std::shared_ptr<Device> device, uint64_t bytes, int32_t kind);
   Memory(Memory&& other) noexcept;
   Memory& operator=(Memory&& other) noexcept;
@@ -167,6 +168,10 @@ class Device : public std::enable_shared_from_this<Device> {
   // directly.
   bool is_inline() const { return (properties_.flags & RT_DEVICE_INLINE) != 0; }
   bool host_memory() const { return (properties_.flags & RT_DEVICE_HOST_MEMORY) != 0; }
+  // The most bytes that one Memory can have.
+  uint64_t largest_buffer() const {
+    return properties_.largest_buffer == 0 ? UINT64_MAX : properties_.largest_buffer;
+  }
   // Whether who waits for an event learns of errors of the work before it. Otherwise only
   // Stream::synchronize() tells: the plugin is of a minor version before 2.
   bool events_report_errors() const { return is_inline() || plugin_->minor() >= 2; }

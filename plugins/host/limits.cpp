@@ -92,6 +92,11 @@ void check_properties(rt_device_properties& properties, const std::string& what)
            "a power of two from 1 to " + std::to_string(kMaxAlignment));
   }
   check_bytes(properties.memory_bytes, what + ": memory_bytes");
+  check_bytes(properties.largest_buffer, what + ": largest_buffer");
+  if (properties.largest_buffer != 0 && properties.largest_buffer < alignment) {
+    refuse(what, "a largest_buffer of " + std::to_string(properties.largest_buffer) + " bytes",
+           "0, or at least its alignment, " + std::to_string(alignment));
+  }
   check_types(properties.storage_dtypes, "storage_dtypes", what);
   check_types(properties.compute_dtypes, "compute_dtypes", what);
   check_count(properties.priority, kMaxPriority, what + ": priority");

@@ -72,6 +72,7 @@ rt_device_properties Devices::properties(int32_t index) {
                      RT_DTYPE_BIT(RT_UINT8) | RT_DTYPE_BIT(RT_INT8);
   const uint64_t bits = info<cl_uint>(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN);
   p.alignment = std::max<uint64_t>(p.alignment, std::bit_ceil(bits / 8));
+  p.largest_buffer = info<cl_ulong>(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
   return p;
 }
 

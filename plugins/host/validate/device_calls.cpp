@@ -16,7 +16,14 @@ rt_status count(void* self, int32_t* count, rt_error* error) {
 
 rt_status properties(void* self, int32_t index, rt_device_properties* properties, rt_error* error) {
   const Instance& instance = instance_of(self);
-  return instance.plain.device->properties(instance.self, index, properties, error);
+  const rt_status status =
+      instance.plain.device->properties(instance.self, index, properties, error);
+  if (status != RT_OK || properties->size < sizeof(*properties)) return status;
+  // The guards lie in the same buffer.
+  const uint64_t guards = front_guard(*properties) + kGuardBytes;
+  if (properties->largest_buffer > guards + properties->alignment)
+    properties->largest_buffer -= guards;
+  return status;
 }
 
 rt_status open(void* self, int32_t index, const rt_device_options* options, rt_device** device,

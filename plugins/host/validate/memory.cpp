@@ -12,9 +12,7 @@ namespace {
 
 constexpr std::size_t kMostFreed = 4096;
 
-uint64_t guard_in_front(const DeviceObject& device) {
-  return std::max<uint64_t>(device.properties.alignment, kGuardBytes);
-}
+uint64_t guard_in_front(const DeviceObject& device) { return front_guard(device.properties); }
 
 bool host_can_touch(const DeviceObject& device, int32_t kind) {
   return kind == RT_MEMORY_PINNED_HOST || (device.properties.flags & RT_DEVICE_HOST_MEMORY) != 0;

@@ -11,6 +11,11 @@ namespace plugins::host::validate {
 constexpr std::byte kGuard{0xA5};      // the value of guard bytes
 constexpr uint64_t kGuardBytes = 256;  // behind each allocation and each operand
 
+// The bytes in front of each allocation, which keep its alignment.
+inline uint64_t front_guard(const rt_device_properties& properties) {
+  return std::max<uint64_t>(properties.alignment, kGuardBytes);
+}
+
 // Allocates with guards and keeps the block. Faults the plugin for an address that is not aligned,
 // or that lies in memory which it has given out already.
 void* allocate_guarded(DeviceObject& device, uint64_t bytes, int32_t kind, rt_error* error);

@@ -33,7 +33,13 @@ struct DeviceObject : Object {
   rt_device_properties properties{};
   // Serializes allocate, free and the reading of guards. Locked before Ledger::mutex.
   std::mutex memory_mutex;
-  rt_stream* service = nullptr;       // of the plugin; reads and writes guards
+  rt_stream* service = nullptr;  // of the plugin; reads and writes guards
+  // The most bytes of one buffer.
+  uint64_t largest_buffer() const {
+    const bool told = properties.size >= sizeof(properties) && properties.largest_buffer > 0;
+    return told ? properties.largest_buffer : UINT64_MAX;
+  }
+
   uint64_t own_bytes = 0;             // of validation in device memory; guarded by memory_mutex
   std::map<uintptr_t, Block> blocks;  // by address; changed with both mutexes locked
   std::deque<Block> freed;            // of late; guarded by Ledger::mutex, as the rest

@@ -49,6 +49,10 @@ void Trial::fault(Guilty guilty, const Operand& operand, const std::string& what
 
 void Trial::run() {
   lay_out();
+  if (bytes_ > stream_.device->largest_buffer()) {
+    return require(stream_.device->instance.plain.kernel->launch(plan_.plain, stream_.plain,
+                                                                 &launch_, error_));
+  }
   reserve();
   const Image first = launch_with(kPoison);
   check_guards(first);

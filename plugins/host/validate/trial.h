@@ -21,7 +21,8 @@ class Trial {
 
   // Faults the plugin if it writes beyond an operand or to an input, leaves bytes of a result
   // unwritten, or if a result depends on what memory held before. Then copies the results to the
-  // operands of the launch.
+  // operands of the launch. Only launches if the copies do not fit into the largest buffer of the
+  // device.
   void run();
 
  private:

@@ -49,6 +49,10 @@ typedef struct rt_device_properties {
   int32_t priority; /* with device.backend = "auto" the host takes the usable device with the
                        highest priority; 0: unknown, taken last */
   int32_t threads;  /* host threads that its kernels use by default; 0: none or unknown */
+  /* Minor version 2: */
+  uint64_t largest_buffer; /* bytes; `allocate` gives at most so many in one call, of either kind of
+                              memory, and the host asks for no more. 0: as many as are free.
+                              Equivalent to: CL_DEVICE_MAX_MEM_ALLOC_SIZE. */
 } rt_device_properties;
 #define RT_DEVICE_PROPERTIES_SIZE_V1 488
 
@@ -102,7 +106,8 @@ typedef struct rt_device_api {
                     rt_error* error);
   void (*close)(rt_device* device);
 
-  /* Allocates `bytes` > 0 bytes of uninitialised memory, aligned to properties.alignment. The host
+  /* Allocates `bytes` > 0 bytes of uninitialised memory, aligned to properties.alignment. Since
+   * minor version 2 `bytes` is at most properties.largest_buffer, if that is not 0. The host
    * returns it with `free` and the same kind. On RT_ERROR_OUT_OF_MEMORY the message names the
    * requested and the free size. May block. Equivalent to: cudaMalloc, cudaMallocHost. */
   rt_status (*allocate)(rt_device* device, uint64_t bytes, int32_t memory_kind, void** address,

@@ -118,6 +118,27 @@ TEST_F(SimulatedTest, HostWriteOfDeviceMemoryFaults) {
       "will write");
 }
 
+TEST_F(SimulatedTest, ABufferHasAtMostTheBytesThatTheEnvironmentAllows) {
+  EXPECT_EQ(open()->properties().largest_buffer, 0u);
+  EXPECT_TRUE(open()->allocate(8192));
+  ::setenv("RUNTIME_SIMULATED_LARGEST_BUFFER", "4096", 1);
+  const auto plugin = Plugin::load(SIMULATED_PLUGIN, {});
+  ::unsetenv("RUNTIME_SIMULATED_LARGEST_BUFFER");
+  const auto device = Device::open(plugin, 0, {});
+  EXPECT_EQ(device->properties().largest_buffer, 4096u);
+  for (const int32_t kind : {RT_MEMORY_DEVICE, RT_MEMORY_PINNED_HOST}) {
+    EXPECT_TRUE(device->allocate(4096, kind));
+    const Error error = error_of([&] { device->allocate(4097, kind); });
+    EXPECT_EQ(error.code(), RT_ERROR_OUT_OF_MEMORY);
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("simulated:0: allocate 4097 bytes"), HasSubstr("at most 4096")));
+    void* address = nullptr;
+    rt_error refusal = plugins::host::make_error();
+    EXPECT_EQ(plugin->device_api()->allocate(device->get(), 4097, kind, &address, &refusal),
+              RT_ERROR_OUT_OF_MEMORY);
+  }
+}
+
 TEST_F(SimulatedTest, RunsWorkInOrder) {
   const auto device = open({{"max_delay_us", "200"}});
   Stream stream = device->create_stream();

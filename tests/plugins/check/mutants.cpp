@@ -123,6 +123,7 @@ rt_status properties(void* self, int32_t index, rt_device_properties* result, rt
   }
   if (status == RT_OK && is("calls_all_devices_the_same"))
     std::strncpy(result->stable_id, "simulated", sizeof(result->stable_id));
+  if (status == RT_OK && is("promises_large_buffers")) result->largest_buffer = 64 << 20;
   return status;
 }
 
@@ -169,6 +170,8 @@ rt_status allocate(rt_device* on, uint64_t bytes, int32_t kind, void** address, 
   if (is("overcommits") && bytes > (uint64_t{1} << 34)) bytes = 4096;
   if (is("refuses_with_another_code") && bytes > (uint64_t{1} << 34))
     return fail(error, RT_ERROR_DEVICE, "no 17179869184 bytes");
+  if (is("promises_large_buffers") && bytes > 32 << 20)
+    return fail(error, RT_ERROR_OUT_OF_MEMORY, "no more than 33554432 bytes");
   const bool shifted = is("aligns_to_eight");
   const rt_status status =
       good_device->allocate(on, shifted ? bytes + 8 : bytes, kind, address, error);

@@ -40,6 +40,7 @@ const Mutant kMutants[] = {
     // Memory.
     {"overcommits", {"memory"}},
     {"refuses_with_another_code", {"memory"}},
+    {"promises_large_buffers", {"memory"}},
     {"aligns_to_eight", {"memory"}},
     {"never_frees", {"memory"}},
     {"has_more_free_than_total", {"memory"}},
@@ -102,6 +103,13 @@ INSTANTIATE_TEST_SUITE_P(Faults, Mutants, testing::ValuesIn(kMutants),
 // would show nothing.
 TEST(Check, FindsNothingInTheDeviceBehindTheMutants) {
   const ProgramResult result = run_check({MUTANT, "--quick"}, "");
+  EXPECT_EQ(result.exit_code, 0) << result.text;
+}
+
+TEST(Check, AsksForNoLargerBufferThanTheDeviceNames) {
+  ::setenv("RUNTIME_SIMULATED_LARGEST_BUFFER", "1048576", 1);
+  const ProgramResult result = run_check(arguments_for({"", {"memory", "streams", "plans"}}), "");
+  ::unsetenv("RUNTIME_SIMULATED_LARGEST_BUFFER");
   EXPECT_EQ(result.exit_code, 0) << result.text;
 }
 

@@ -83,6 +83,9 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"misbehaving_memory_huge", {"memory_bytes", "18446744073709551615 bytes"}},
         Fault{"misbehaving_priority_negative", {"priority", "-1", "from 0 to 1000000"}},
         Fault{"misbehaving_many_threads", {"threads", "2000000000", "from 0 to 65536"}},
+        Fault{"misbehaving_largest_buffer_huge", {"largest_buffer", "18446744073709551615 bytes"}},
+        Fault{"misbehaving_largest_buffer_tiny",
+              {"a largest_buffer of 1 bytes", "0, or at least its alignment, 64"}},
         Fault{"misbehaving_many_options", {"options", "4294967295", "from 0 to 256"}},
         Fault{"misbehaving_long_text", {"description", "more than 1023 bytes"}}),
     [](const auto& info) { return std::string(info.param.fixture); });

@@ -26,6 +26,7 @@ TEST(DeviceProperties, OfAnOlderPluginHaveDefaults) {
     EXPECT_EQ(p.size, sizeof(p)) << name;
     EXPECT_EQ(p.priority, 0) << name;
     EXPECT_EQ(p.threads, 0) << name;
+    EXPECT_EQ(p.largest_buffer, 0u) << name;
     EXPECT_EQ(p.alignment, 64u) << name;
   }
 }
@@ -35,6 +36,7 @@ TEST(DeviceProperties, OfANewerPluginAreTakenAsFarAsTheyAreKnown) {
   EXPECT_EQ(p.size, sizeof(p));
   EXPECT_EQ(p.priority, 5);
   EXPECT_EQ(p.threads, 3);
+  EXPECT_EQ(p.largest_buffer, 4096u);
   EXPECT_STREQ(p.name, "a device");
 }
 

@@ -153,8 +153,16 @@ TEST_F(OpenclDevice, CountsItsMemoryAndRefusesMoreThanThereIs) {
     EXPECT_EQ(device_->memory_info().free_bytes, before.free_bytes - kBytes);
   }
   EXPECT_EQ(device_->memory_info().allocated_bytes, before.allocated_bytes);
-  EXPECT_THAT(message_of([&] { device_->allocate(before.total_bytes + 1); }),
-              HasSubstr("bytes asked for"));
+  const uint64_t largest = device_->properties().largest_buffer;
+  EXPECT_GT(largest, 0u);
+  EXPECT_THAT(message_of([&] { device_->allocate(largest + 1); }),
+              HasSubstr("at most " + std::to_string(largest)));
+  void* address = nullptr;
+  rt_error error = plugins::host::make_error();
+  EXPECT_EQ(device_->plugin().device_api()->allocate(device_->get(), before.total_bytes + 1,
+                                                     RT_MEMORY_DEVICE, &address, &error),
+            RT_ERROR_OUT_OF_MEMORY);
+  EXPECT_THAT(error.message, HasSubstr("bytes asked for"));
 }
 
 TEST_F(OpenclDevice, RefusesWithTheOperandAndTheRemedy) {
