@@ -64,6 +64,7 @@ struct Planner {
   parallel::Link link = {};
   bool share_device = false;  // all ranks run on `device` together
   bool evaluates = false;     // the run also evaluates, which needs memory too
+  bool trains = true;         // false: it does nothing else, for memory_advice()
 
   // Compiles the programs of one rank of each role without allocating their memory. If they fit
   // into the free memory and device.tune is not "off", it then runs them to measure their times,

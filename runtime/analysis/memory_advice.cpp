@@ -1,7 +1,9 @@
 #include "runtime/analysis/memory_advice.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "plugins/host/error.h"
 #include "runtime/step/ranks.h"
 #include "runtime/system/available_memory.h"
 
@@ -35,30 +37,42 @@ class Search {
             (planner_.share_device ? world_size : 1);
   }
 
-  RankMemory whole() const { return largest(planner_.plan(config_, world_size_)); }
+  // What the step takes; nothing if one of its tensors is larger than the device's largest buffer.
+  std::optional<RankMemory> whole() const { return needed(config_); }
   uint64_t room() const { return room_; }
 
-  // The largest micro-batch of at most `rows` rows that fits, and the bytes that it takes; 0: none.
-  int64_t micro_batch(int64_t rows, uint64_t& bytes) const {
+  // The largest number of at most `rows` rows that fits as the key that `set` sets, and the bytes
+  // that it takes; 0: none.
+  template <typename Set>
+  int64_t largest_rows(int64_t rows, Set&& set, uint64_t& bytes) const {
+    const auto fit = [&](int64_t tried) {
+      config::Config smaller = config_;
+      set(smaller.training, static_cast<int>(tried));
+      const std::optional<RankMemory> memory = needed(smaller);
+      const bool is_enough = memory && memory->total() <= room_;
+      if (is_enough) bytes = memory->total();
+      return is_enough;
+    };
     int64_t fits = rows, too_large = rows;
-    while (fits > 0 && !try_micro_batch(fits, bytes)) {
+    while (fits > 0 && !fit(fits)) {
       too_large = fits;
       fits /= 2;
     }
     for (int i = 0; i < kBisections && too_large - fits > 1 && fits > 0; ++i) {
       const int64_t middle = (fits + too_large) / 2;
-      (try_micro_batch(middle, bytes) ? fits : too_large) = middle;
+      (fit(middle) ? fits : too_large) = middle;
     }
     return fits;
   }
 
  private:
-  bool try_micro_batch(int64_t rows, uint64_t& bytes) const {
-    config::Config smaller = config_;
-    smaller.training.micro_batch_size = static_cast<int>(rows);
-    const uint64_t needed = largest(planner_.plan(smaller, world_size_)).total();
-    if (needed <= room_) bytes = needed;
-    return needed <= room_;
+  std::optional<RankMemory> needed(const config::Config& config) const {
+    try {
+      return largest(planner_.plan(config, world_size_));
+    } catch (const plugins::host::Error& error) {
+      if (error.code() != RT_ERROR_OUT_OF_MEMORY) throw;
+      return std::nullopt;
+    }
   }
 
   Planner planner_;
@@ -67,31 +81,52 @@ class Search {
   uint64_t room_;
 };
 
+std::string uses(const RankMemory& memory, int64_t rows, uint64_t room, const Planner& planner) {
+  return "A step of " + std::to_string(rows) + " samples takes " + mib(memory.total()) +
+         " of a rank: parameters " + mib(memory.parameters) + ", gradients " +
+         mib(memory.gradients) + ", optimizer and other state " + mib(memory.state) +
+         ", packed weights " + mib(memory.packed) + ", activations and workspaces " +
+         mib(memory.arena) + "; for it " + mib(room) + " of " + planner.device->id() +
+         " are free. ";
+}
+
 }  // namespace
 
 std::string memory_advice(const Planner& planner, const config::Config& config, int world_size) {
   const Search search(planner, config, world_size);
-  const RankMemory memory = search.whole();
+  const std::optional<RankMemory> memory = search.whole();
   const int data = step::mesh_of(config.parallelism, world_size).data;
   const int64_t share = (config.training.global_batch_size + data - 1) / data;
   const int64_t rows = config.training.micro_batch_size > 0
                            ? std::min<int64_t>(config.training.micro_batch_size, share)
                            : share;
-  std::string text = "A step of " + std::to_string(rows) + " samples takes " + mib(memory.total()) +
-                     " of a rank: parameters " + mib(memory.parameters) + ", gradients " +
-                     mib(memory.gradients) + ", optimizer and other state " + mib(memory.state) +
-                     ", packed weights " + mib(memory.packed) + ", activations and workspaces " +
-                     mib(memory.arena) + "; for it " + mib(search.room()) + " of " +
-                     planner.device->id() + " are free. ";
+  const std::string text = memory ? uses(*memory, rows, search.room(), planner) : "";
   uint64_t bytes = 0;
-  const int64_t fits = search.micro_batch(rows - 1, bytes);
-  if (fits == 0)
-    return text +
-           "Not even a micro-batch of one sample fits: split the model (parallelism.tensor, "
-           "pipeline or zero_stage), recompute (training.recompute = \"blocks\"), or use a "
-           "device with more memory";
-  return text + "training.micro_batch_size = " + std::to_string(fits) + " fits (" + mib(bytes) +
-         ") and keeps the batch, in more passes; training.recompute = \"blocks\" saves more";
+  const auto micro_batch = [](config::Training& training, int tried) {
+    training.micro_batch_size = tried;
+  };
+  const int64_t fits = planner.trains ? search.largest_rows(rows - 1, micro_batch, bytes) : 0;
+  if (fits > 0) {
+    return text + "training.micro_batch_size = " + std::to_string(fits) + " fits (" + mib(bytes) +
+           ") and keeps the batch, in more passes; training.recompute = \"blocks\" saves more";
+  }
+  // An evaluation computes a whole global batch at once.
+  const auto global_batch = [&](config::Training& training, int tried) {
+    training.global_batch_size = tried * data;
+    training.batch_size_per_rank = 0;
+    training.micro_batch_size = 0;
+  };
+  const int64_t batch =
+      planner.evaluates ? data * search.largest_rows(share - 1, global_batch, bytes) : 0;
+  if (batch > 0) {
+    return text + "training.global_batch_size = " + std::to_string(batch) + " fits (" + mib(bytes) +
+           "), and no smaller training.micro_batch_size alone, because an evaluation computes as "
+           "many samples at once";
+  }
+  return text +
+         "Not even a micro-batch of one sample fits: split the model (parallelism.tensor, "
+         "pipeline or zero_stage), recompute (training.recompute = \"blocks\"), or use a "
+         "device with more memory";
 }
 
 }  // namespace runtime::analysis

@@ -9,9 +9,9 @@
 namespace runtime::analysis {
 
 // Text that follows the device's own error: what a rank takes, by use; what is free on the
-// planner's device now; and the largest micro-batch that fits, or that none does. Plans several
-// steps, which takes a while, but allocates none of them. `config` is resolved for `world_size`
-// ranks.
+// planner's device now, unless a tensor alone is larger than its largest buffer; and the largest
+// micro-batch that fits, else the largest batch, or that none does. Plans several steps, which
+// takes a while, but allocates none of them. `config` is resolved for `world_size` ranks.
 std::string memory_advice(const Planner& planner, const config::Config& config, int world_size);
 
 }  // namespace runtime::analysis

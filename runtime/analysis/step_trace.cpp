@@ -50,8 +50,7 @@ StepTrace::~StepTrace() = default;
 bool StepTrace::is_state(const train::StepProgram& program, ValueId id) const {
   const Value& value = program.graph().value(id);
   return (value.kind == ValueKind::kParameter || value.kind == ValueKind::kState) &&
-         value.base == kNone && id != program.values.buffers.gradients &&
-         program.address(id) != nullptr;
+         value.base == kNone && id != program.values.buffers.gradients && program.program->uses(id);
 }
 
 Tensors StepTrace::state() {
@@ -61,7 +60,7 @@ Tensors StepTrace::state() {
     if (!is_state(p, id)) continue;
     const Value& value = p.graph().value(id);
     state[value.name] = {value.dtype, value.dims,
-                         programs_.read(p.address(id), graph::canonical_bytes(value))};
+                         programs_.read_buffer(value.name, 0, graph::canonical_bytes(value))};
   }
   return state;
 }
@@ -80,7 +79,7 @@ void StepTrace::set_state(const Tensors& state, const std::string& source) {
                       ", expected " + std::to_string(graph::canonical_bytes(value)) +
                       " bytes; both must come from the same configuration");
     }
-    programs_.write(p.address(id), it->second.bytes);
+    programs_.write_buffer(value.name, 0, it->second.bytes);
   }
   programs_.storage().parameters_changed();
 }
@@ -92,7 +91,7 @@ std::vector<ValueId> StepTrace::written(const train::StepProgram& p, size_t node
   const graph::Node& n = p.graph().nodes[node];
   if (n.phase == graph::Phase::kPack || n.collective) return list;
   for (const ValueId id : n.outputs) {
-    if (id >= p.values.first_added || p.address(id) == nullptr) continue;
+    if (id >= p.values.first_added || !p.program->uses(id)) continue;
     if (id != p.values.buffers.parameters) {
       list.push_back(id);
       continue;

@@ -72,6 +72,7 @@ void print(const Session& s, const BenchArguments& arguments, const train::StepP
 }
 
 void bench_inference(Session& s, const BenchArguments& arguments) {
+  s.trains = false;
   if (s.rank.collectives != nullptr) {
     throw ConfigurationError("bench --inference measures one rank, but the job has " +
                              std::to_string(s.rank.place.world_size) +

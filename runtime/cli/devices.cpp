@@ -38,6 +38,9 @@ void print_device(const PluginDescription& plugin, size_t index) {
   fmt::print("{:<14} {:<10} {}", d.id(), d.usable() ? "usable" : "unusable", d.properties.name);
   if (d.properties.memory_bytes > 0)
     fmt::print(", {:.1f} GiB", static_cast<double>(d.properties.memory_bytes) / (1 << 30));
+  if (d.properties.largest_buffer > 0)
+    fmt::print(" in buffers of at most {:.4g} MiB",
+               static_cast<double>(d.properties.largest_buffer) / (1 << 20));
   if (d.properties.threads > 0)
     fmt::print(", {} thread{}", d.properties.threads, d.properties.threads == 1 ? "" : "s");
   if (plugin.devices.size() > 1 && d.properties.stable_id[0] != '\0')

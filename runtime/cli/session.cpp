@@ -95,6 +95,7 @@ Session::Session(const launch::Rank& r, Datasets& datasets,
     device = launch::open_device(config, *rank.registry, rank.place.local_rank, &choice);
   fallback = launch::open_fallback(config, *rank.registry, *device, rank.place.local_rank);
   data = reading.get();
+  trains = !datasets.of_weights();
   if (rank.collectives != nullptr)
     rank.collectives->compare("item of the configuration", common_items(*this));
   if (const std::string path = agreed_checkpoint(rank, find_checkpoint); !path.empty()) {
@@ -134,8 +135,11 @@ analysis::Planner make_planner(const config::Config& config, const data::Dataset
 }
 
 analysis::Planner Session::planner() const {
-  return make_planner(config, data, device, fallback,
-                      launch::planned_ranks(*rank.registry, rank.backend));
+  analysis::Planner p = make_planner(config, data, device, fallback,
+                                     launch::planned_ranks(*rank.registry, rank.backend));
+  p.trains = trains;
+  p.evaluates |= !trains;
+  return p;
 }
 
 analysis::SearchProgress search_progress() {

@@ -28,6 +28,8 @@ class Datasets {
   explicit Datasets(train::DataUse use) : use_(std::move(use)) {}
   // `registry` has the plugins that may read the samples.
   data::DatasetPair get(const config::Config& config, const plugins::host::Registry& registry);
+  // Whether they are for saved weights, which are not trained.
+  bool of_weights() const { return !use_.weights.empty(); }
 
  private:
   train::DataUse use_;
@@ -49,6 +51,7 @@ struct Session {
   // The checkpoint that the trainer was restored from.
   std::optional<train::Resumed> resumed;
   std::vector<std::string> resume_notes;  // lines about it for the log
+  bool trains = true;                     // false: the command only evaluates or predicts
 
   // Opens everything. The ranks compare their configurations and data, and all of them throw if
   // these differ. `find_checkpoint` is called by rank 0 and returns the folder of the checkpoint to

@@ -259,7 +259,9 @@ DeviceTarget::Measurement DeviceTarget::try_measure(Operation op, const graph::C
   try {
     return {Outcome::kTime, measure_one(std::move(op), candidate, best)};
   } catch (const plugins::host::Error& e) {
-    if (e.code() == RT_ERROR_OUT_OF_MEMORY) return {Outcome::kNoMemory, 0};
+    if (e.code() == RT_ERROR_OUT_OF_MEMORY)
+      return {largest_asked_ > device_->largest_buffer() ? Outcome::kFailed : Outcome::kNoMemory,
+              0};
     if (e.scope() != RT_SCOPE_OPERATION && e.scope() != RT_SCOPE_STREAM) throw;
     if (e.scope() == RT_SCOPE_STREAM) stream_ = device_->create_stream();
     return {Outcome::kFailed, 0};
@@ -275,7 +277,9 @@ double DeviceTarget::measure_one(Operation op, const graph::Candidate& candidate
   // Zeros are valid as indices and as numbers. With a factor of 0 an optimizer would skip its work,
   // so its operands are small numbers.
   const bool optimizer = graph::is_optimizer(op.name);
+  largest_asked_ = 0;
   const auto buffer = [&](uint64_t bytes) {
+    largest_asked_ = std::max(largest_asked_, bytes);
     memory.push_back(device_->allocate(std::max<uint64_t>(bytes, 1)));
     stream_.fill(memory.back().data(), optimizer ? 0x3c : 0, std::max<uint64_t>(bytes, 1));
     return memory.back().data();

@@ -90,6 +90,7 @@ class DeviceTarget : public graph::Target {
   plugins::host::Stream stream_;
   const TargetOptions options_;
   std::chrono::nanoseconds budget_;
+  uint64_t largest_asked_ = 0;  // bytes of a buffer of the last candidate
   std::unordered_map<std::string, graph::Support> supports_;
   std::unordered_map<std::string, std::vector<graph::Candidate>> candidates_;
   std::unordered_map<std::string, Measurement> measured_;

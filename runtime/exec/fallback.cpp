@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "plugins/host/error.h"
+
 namespace runtime::exec {
 
 using graph::Graph;
@@ -81,20 +83,32 @@ void Fallback::plan(const Graph& graph, const std::vector<plugins::host::Kernel>
     if (graph.nodes[i].on_fallback) add(graph, i, kernels[i]);
   }
   if (works_.empty()) return;
-  plan_ = graph::plan_memory(requests_, device_->properties().alignment);
-}
-
-void* Fallback::address(size_t buffer) const {
-  return static_cast<std::byte*>(memory_.data()) + plan_.offsets[buffer];
-}
-
-// Copies are fastest with pinned memory of the device of the programs, which is aligned as that
-// device wants it. If the fallback device wants more, its own memory is used.
-void Fallback::bind() {
-  if (works_.empty() || memory_) return;
+  // Copies are fastest with pinned memory of the device of the programs, which is aligned as that
+  // device wants it. If the fallback device wants more, its own memory is used.
   const bool aligned = programs_->properties().alignment >= device_->properties().alignment;
-  memory_ = aligned ? programs_->allocate(plan_.bytes, RT_MEMORY_PINNED_HOST)
-                    : device_->allocate(plan_.bytes);
+  memory_.emplace(aligned ? programs_ : device_, true,
+                  aligned ? RT_MEMORY_PINNED_HOST : RT_MEMORY_DEVICE);
+  expect_pieces(graph);
+  plan_ = graph::plan_memory(requests_, device_->properties().alignment, memory_->piece());
+  memory_->reserve(plan_.bytes);
+}
+
+void Fallback::expect_pieces(const Graph& graph) const {
+  for (const graph::BufferRequest& r : requests_) {
+    if (r.bytes <= memory_->piece()) continue;
+    const Node& node = graph.nodes[r.first];
+    throw plugins::host::Error(
+        RT_ERROR_OUT_OF_MEMORY,
+        "this batch does not fit " + device_->id() + ": an operand of " + node.op + " of layer '" +
+            node.layer + "' has " + std::to_string(r.bytes) +
+            " bytes, and one buffer there at most " + std::to_string(memory_->piece()) +
+            "; use a smaller training.micro_batch_size");
+  }
+}
+
+void Fallback::bind() {
+  if (works_.empty() || stream_) return;
+  memory_->materialise();
   stream_.emplace(device_->create_stream());
   copied_.emplace(programs_->create_event());
   for (auto& [node, work] : works_) {

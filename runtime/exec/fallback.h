@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "plugins/host/device.h"
+#include "runtime/exec/storage.h"
 #include "runtime/graph/graph.h"
 #include "runtime/graph/memory.h"
 
@@ -79,7 +80,8 @@ class Fallback {
                   std::map<Place, size_t>& known);
   void add(const graph::Graph& graph, size_t node, const plugins::host::Kernel& kernel);
   void add_saved(graph::ValueId saved, uint64_t bytes, size_t node, Work& work);
-  void* address(size_t buffer) const;
+  void expect_pieces(const graph::Graph& graph) const;
+  void* address(size_t buffer) const { return memory_->at(plan_.offsets[buffer]); }
 
   std::shared_ptr<plugins::host::Device> device_, programs_;
   std::optional<plugins::host::Stream> stream_;  // of device_
@@ -88,7 +90,7 @@ class Fallback {
   std::vector<graph::BufferRequest> requests_;   // of all buffers
   std::map<graph::ValueId, size_t> saved_;       // buffers, by saved value
   graph::MemoryPlan plan_;
-  plugins::host::Memory memory_;
+  std::optional<Arena> memory_;  // from plan() on, if there are nodes
 };
 
 }  // namespace runtime::exec

@@ -25,10 +25,12 @@ struct Life {
 
 class Placer {
  public:
-  Placer(const Graph& graph, const std::vector<NodeNeeds>& needs, uint64_t alignment)
+  Placer(const Graph& graph, const std::vector<NodeNeeds>& needs, uint64_t alignment,
+         uint64_t piece)
       : graph_(graph),
         needs_(needs),
         alignment_(alignment),
+        piece_(piece),
         lives_(graph.values.size()),
         buffer_of_(graph.values.size(), -1) {}
 
@@ -144,7 +146,7 @@ class Placer {
   Placement finish() {
     std::vector<graph::BufferRequest> requests;
     for (const PlacedBuffer& b : placement_.buffers) requests.push_back({b.bytes, b.first, b.last});
-    const graph::MemoryPlan plan = graph::plan_memory(requests, alignment_);
+    const graph::MemoryPlan plan = graph::plan_memory(requests, alignment_, piece_);
     for (size_t b = 0; b < placement_.buffers.size(); ++b)
       placement_.buffers[b].offset = plan.offsets[b];
     placement_.arena_bytes = plan.bytes;
@@ -157,7 +159,7 @@ class Placer {
 
   const Graph& graph_;
   const std::vector<NodeNeeds>& needs_;
-  uint64_t alignment_;
+  uint64_t alignment_, piece_;
   std::vector<Life> lives_;     // by storage value
   std::vector<int> buffer_of_;  // by storage value
   std::vector<int> workspace_buffer_;
@@ -166,9 +168,9 @@ class Placer {
 
 }  // namespace
 
-Placement place_values(const Graph& graph, const std::vector<NodeNeeds>& needs,
-                       uint64_t alignment) {
-  return Placer(graph, needs, alignment).run();
+Placement place_values(const Graph& graph, const std::vector<NodeNeeds>& needs, uint64_t alignment,
+                       uint64_t piece) {
+  return Placer(graph, needs, alignment, piece).run();
 }
 
 }  // namespace runtime::exec

@@ -37,9 +37,9 @@ bool is_persistent(graph::ValueKind kind);
 
 // Places every value that is not persistent. Inputs and outputs of the graph live during the whole
 // program. An output reuses the memory of an input if the kernel allows it and no later node reads
-// the input.
+// the input. `piece`: the bytes of a piece of the arena, as in graph::plan_memory().
 Placement place_values(const graph::Graph& graph, const std::vector<NodeNeeds>& needs,
-                       uint64_t alignment);
+                       uint64_t alignment, uint64_t piece = UINT64_MAX);
 
 }  // namespace runtime::exec
 

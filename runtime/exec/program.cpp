@@ -9,6 +9,7 @@
 #include "runtime/exec/encode.h"
 #include "runtime/exec/placement.h"
 #include "runtime/graph/host_operations.h"
+#include "runtime/graph/print.h"
 
 namespace runtime::exec {
 
@@ -143,8 +144,49 @@ std::vector<NodeNeeds> Program::needs() {
   return needs;
 }
 
+// "conv2d of layer 'conv1': output 0 (float32 [256, 24, 24, 20])".
+std::string Program::operand_of(const PlacedBuffer& buffer) const {
+  const auto of = [](const Node& node, const std::string& operand) {
+    return node.op + " of layer '" + node.layer + "': " + operand;
+  };
+  if (buffer.values.empty()) return of(graph_.nodes[buffer.first], "its workspace");
+  const ValueId v = buffer.values.front();
+  const Value& value = graph_.value(v);
+  const std::string shape =
+      " (" + graph::name_of(value.dtype) + " " + graph::to_string(value.dims) + ")";
+  for (const Node& node : graph_.nodes) {
+    if (node.saved == v) return of(node, "what it saves for its gradient");
+    for (const auto* list : {&node.outputs, &node.inputs}) {
+      const auto found = std::find_if(list->begin(), list->end(), [&](ValueId operand) {
+        return operand != kNone && graph_.storage(operand) == v;
+      });
+      if (found == list->end()) continue;
+      return of(node, (list == &node.outputs ? "output " : "input ") +
+                          std::to_string(found - list->begin()) + shape);
+    }
+  }
+  return "'" + value.name + "'" + shape;
+}
+
+void Program::expect_pieces(const Placement& placement) const {
+  const bool trains = std::any_of(graph_.nodes.begin(), graph_.nodes.end(),
+                                  [](const Node& n) { return n.phase == Phase::kBackward; });
+  for (const PlacedBuffer& b : placement.buffers) {
+    if (b.bytes <= arena_.piece()) continue;
+    throw plugins::host::Error(
+        RT_ERROR_OUT_OF_MEMORY,
+        "this batch does not fit " + device_->id() + ": " + operand_of(b) + " has " +
+            std::to_string(b.bytes) + " bytes, and one buffer there has at most " +
+            std::to_string(device_->largest_buffer()) + "; use a smaller " +
+            (trains ? "training.micro_batch_size" : "training.global_batch_size") +
+            ", split the layer (parallelism.tensor), or use a device with larger buffers");
+  }
+}
+
 void Program::place() {
-  const Placement placement = place_values(graph_, needs(), device_->properties().alignment);
+  const Placement placement =
+      place_values(graph_, needs(), device_->properties().alignment, arena_.piece());
+  expect_pieces(placement);
   slots_.resize(graph_.values.size());
   packed_versions_.assign(graph_.nodes.size(), nullptr);
   std::set<ValueId> used;
@@ -160,7 +202,7 @@ void Program::place() {
     const Value& value = graph_.value(v);
     if (!is_persistent(value.kind)) continue;
     slots_[v].persistent = true;
-    slots_[v].memory = storage_.buffer(value.name, value.bytes);
+    storage_.buffer(value.name, value.bytes, value.cuts);
     memory_.buffers.push_back(
         {value.name, value.kind, value.bytes, 0, 0, static_cast<int>(graph_.nodes.size()) - 1});
     (value.kind == ValueKind::kParameter ? memory_.parameters
@@ -187,30 +229,35 @@ void Program::place() {
   arena_.reserve(placement.arena_bytes);
 }
 
+bool Program::uses(ValueId id) const {
+  const Slot& slot = slots_[graph_.storage(id)];
+  return slot.persistent || slot.placed;
+}
+
 void* Program::address(ValueId id) const {
+  const Value& value = graph_.values[id];
+  const uint64_t bytes = value.base == kNone ? value.bytes : graph::canonical_bytes(value);
   uint64_t offset = 0;
   while (graph_.values[id].base != kNone) {
     offset += graph_.values[id].offset;
     id = graph_.values[id].base;
   }
   const Slot& slot = slots_[id];
-  // A program that was only planned may have got its memory since.
-  if (slot.persistent && slot.memory == nullptr) {
-    void* const memory = storage_.find(graph_.values[id].name);
-    return memory == nullptr ? nullptr : static_cast<std::byte*>(memory) + offset;
+  if (!slot.persistent) return slot.placed ? arena_.at(slot.offset + offset) : nullptr;
+  const std::string& name = graph_.values[id].name;
+  std::byte* const address = storage_.find(name, offset);
+  if (address != nullptr && bytes > storage_.contiguous(name, offset)) {
+    throw InternalError("value '" + value.name + "' of '" + name + "', from byte " +
+                        std::to_string(offset) + " on, does not lie in one buffer");
   }
-  if (slot.memory != nullptr) return static_cast<std::byte*>(slot.memory) + offset;
-  return slot.placed ? arena_.data() + slot.offset + offset : nullptr;
+  return address;
 }
 
 void Program::bind() {
-  if (bound_ && bound_arena_ == arena_.data()) return;
+  if (bound_ && bound_arena_ == arena_.version()) return;
   inputs_.resize(graph_.nodes.size());
   outputs_.resize(graph_.nodes.size());
   launches_.resize(graph_.nodes.size());
-  for (size_t v = 0; v < slots_.size(); ++v) {
-    if (slots_[v].persistent) slots_[v].memory = storage_.find(graph_.values[v].name);
-  }
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
     const Node& node = graph_.nodes[i];
     inputs_[i].clear();
@@ -233,13 +280,13 @@ void Program::bind() {
     launch.outputs = outputs_[i].data();
     if (node.on_fallback) continue;  // it has a launch of its own
     if (workspace_offsets_[i] != Placement::kNowhere)
-      launch.workspace = arena_.data() + workspace_offsets_[i];
+      launch.workspace = arena_.at(workspace_offsets_[i]);
     if (node.saved != kNone && graph_.value(node.saved).bytes > 0)
       launch.saved = address(node.saved);
   }
   fallback_.bind();
   write_constants();
-  bound_arena_ = arena_.data();
+  bound_arena_ = arena_.version();
   bound_ = true;
   cut_segments();
 }

@@ -79,8 +79,13 @@ class Program {
   // buffers. Gradients are destroyed, parameters stay as they are. For measuring.
   void run_collectives(plugins::host::Stream& stream, int communicator = -1);
 
-  // The address of a value. It changes when a program with a larger arena is made: ask before each
-  // use.
+  // Whether the program has a place for a value. It has none for what other ranks have of the
+  // model.
+  bool uses(graph::ValueId id) const;
+  // The address of a value, null if it has no place or no memory yet. It changes when a program
+  // with a larger arena is made: ask before each use. Throws InternalError for a value that does
+  // not lie in one buffer: a flat buffer that is cut, whose pieces Storage has, or a parameter of
+  // which the rank has a ZeRO partition.
   void* address(graph::ValueId id) const;
   const graph::Graph& graph() const { return graph_; }
   // RT_OP_* flags of rt_op_desc that every kernel was made with.
@@ -95,9 +100,8 @@ class Program {
   std::vector<std::string> collective_list(int last) const;
 
  private:
-  struct Slot {              // where a storage value lives
-    void* memory = nullptr;  // only of persistent buffers
-    uint64_t offset = 0;     // in the arena
+  struct Slot {           // where a storage value lives
+    uint64_t offset = 0;  // in the arena
     bool persistent = false, placed = false;
   };
   // Consecutive nodes that are recorded together, or launched one by one.
@@ -110,6 +114,8 @@ class Program {
   void create_kernel(graph::Node& node, const rt_plan* forward);
   std::vector<NodeNeeds> needs();
   void place();
+  void expect_pieces(const Placement& placement) const;
+  std::string operand_of(const PlacedBuffer& buffer) const;
   void check_promise(const rt_plan_info& info, const graph::Node& node) const;
   void bind();
   void write_constants();
@@ -146,8 +152,8 @@ class Program {
   std::vector<uint64_t*> kept_versions_;    // of the packed values that are right after the update
   std::vector<Segment> segments_;           // of all nodes, made by bind()
   bool record_;
-  bool warm_ = false;  // has run since bind()
-  const std::byte* bound_arena_ = nullptr;
+  bool warm_ = false;         // has run since bind()
+  uint64_t bound_arena_ = 0;  // Arena::version()
   bool bound_ = false;
   bool updates_parameters_ = false;
   MemoryReport memory_;

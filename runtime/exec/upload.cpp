@@ -26,11 +26,13 @@ Upload::Upload(plugins::host::Stream& stream) : stream_(stream) {
 }
 
 uint64_t Upload::device_bytes(const plugins::host::Device& device, uint64_t step_bytes) {
-  return device.host_memory() ? 0 : kInFlight * capacity(step_bytes);
+  const bool direct = device.host_memory() || capacity(step_bytes) > device.largest_buffer();
+  return direct ? 0 : kInFlight * capacity(step_bytes);
 }
 
 void Upload::begin_step(uint64_t bytes) {
-  if (!sending_) return;
+  too_large_ = capacity(bytes) > stream_.device()->largest_buffer();
+  if (!gathers()) return;
   ++step_;
   Slot& s = slot();
   s.arrived.synchronize();
@@ -44,7 +46,7 @@ void Upload::begin_step(uint64_t bytes) {
 }
 
 void Upload::copy(void* to, const void* from, uint64_t bytes) {
-  if (!sending_) return stream_.copy(to, from, bytes);
+  if (!gathers()) return stream_.copy(to, from, bytes);
   if (bytes == 0) return;
   Slot& s = slot();
   if (s.used + bytes > s.pinned.bytes())
@@ -55,7 +57,7 @@ void Upload::copy(void* to, const void* from, uint64_t bytes) {
 }
 
 void Upload::end_step(SpanRecorder* spans) {
-  if (!sending_ || slot().copies.empty()) return;
+  if (!gathers() || slot().copies.empty()) return;
   Slot& s = slot();
   s.taken.wait(*sending_);
   const SpanRecorder::Mark begin = spans == nullptr ? 0 : spans->mark(*sending_);

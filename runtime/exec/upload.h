@@ -14,7 +14,8 @@ namespace runtime::exec {
 // If the device cannot read host memory, the copies of a step are gathered in pinned memory and
 // sent together on a stream of their own while earlier steps still compute; the step's stream then
 // only moves them to their destinations. Two steps may be in flight. Allocates only when a step is
-// larger than all before it. Its destruction waits for all copies. One thread at a time.
+// larger than all before it. Inputs that are together larger than the device's largest buffer are
+// copied on the step's stream. Its destruction waits for all copies. One thread at a time.
 class Upload {
  public:
   // `stream` is the step's stream; it must outlive this object.
@@ -51,11 +52,13 @@ class Upload {
     uint64_t used = 0;
   };
   Slot& slot() { return slots_[step_ % kInFlight]; }
+  bool gathers() const { return sending_ && !too_large_; }
 
   plugins::host::Stream& stream_;
   std::vector<Slot> slots_;
   size_t step_ = 0;
   std::optional<plugins::host::Stream> sending_;  // empty: copies are direct
+  bool too_large_ = false;                        // this step's copies are direct
   plugins::host::Drain drain_{stream_};           // its work reads Slot::sent
 };
 

@@ -33,8 +33,14 @@ uint64_t round_down(uint64_t bytes) {
   return bytes >> low << low;
 }
 
+// The lowest offset from `offset` on at which `bytes` lie in one piece.
+uint64_t within_piece(uint64_t offset, uint64_t bytes, uint64_t piece) {
+  const bool is_cut = bytes > 0 && offset / piece != (offset + bytes - 1) / piece;
+  return is_cut ? align_up(offset, piece) : offset;
+}
+
 MemoryPlan plan_in_order(const std::vector<BufferRequest>& requests, uint64_t alignment,
-                         const std::vector<size_t>& order) {
+                         uint64_t piece, const std::vector<size_t>& order) {
   MemoryPlan plan;
   plan.offsets.assign(requests.size(), 0);
   plan.lower_bound = peak(requests, alignment);
@@ -45,9 +51,11 @@ MemoryPlan plan_in_order(const std::vector<BufferRequest>& requests, uint64_t al
       const bool overlaps =
           requests[j].first <= requests[i].last && requests[i].first <= requests[j].last;
       if (!overlaps) continue;
+      offset = within_piece(offset, requests[i].bytes, piece);
       if (offset + requests[i].bytes <= plan.offsets[j]) break;
       offset = std::max(offset, align_up(plan.offsets[j] + requests[j].bytes, alignment));
     }
+    offset = within_piece(offset, requests[i].bytes, piece);
     plan.offsets[i] = offset;
     plan.bytes = std::max(plan.bytes, align_up(offset + requests[i].bytes, alignment));
     placed.insert(std::upper_bound(placed.begin(), placed.end(), offset,
@@ -59,19 +67,20 @@ MemoryPlan plan_in_order(const std::vector<BufferRequest>& requests, uint64_t al
 
 }  // namespace
 
-MemoryPlan plan_memory(const std::vector<BufferRequest>& requests, uint64_t alignment) {
+MemoryPlan plan_memory(const std::vector<BufferRequest>& requests, uint64_t alignment,
+                       uint64_t piece) {
   std::vector<size_t> order(requests.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return requests[a].bytes > requests[b].bytes; });
-  MemoryPlan exact = plan_in_order(requests, alignment, order);
+  MemoryPlan exact = plan_in_order(requests, alignment, piece, order);
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     const auto key = [&](size_t i) {
       return std::tuple(UINT64_MAX - round_down(requests[i].bytes), requests[i].first, i);
     };
     return key(a) < key(b);
   });
-  MemoryPlan rounded = plan_in_order(requests, alignment, order);
+  MemoryPlan rounded = plan_in_order(requests, alignment, piece, order);
   return rounded.bytes < exact.bytes ? rounded : exact;
 }
 

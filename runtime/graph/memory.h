@@ -24,8 +24,11 @@ struct MemoryPlan {
 // Greedy placement by size (Pisarchyk and Lee, "Efficient memory management for deep neural net
 // inference", 2020): the largest buffer first, each at the lowest offset that is free during its
 // whole life. A second plan takes buffers of about the same size in the order in which their lives
-// begin; the smaller of the two plans is returned. `alignment` is in bytes.
-MemoryPlan plan_memory(const std::vector<BufferRequest>& requests, uint64_t alignment);
+// begin; the smaller of the two plans is returned. `alignment` and `piece` are in bytes: the arena
+// consists of pieces of that size, and no buffer that is not larger lies in two of them. `piece` is
+// a multiple of the alignment, or UINT64_MAX.
+MemoryPlan plan_memory(const std::vector<BufferRequest>& requests, uint64_t alignment,
+                       uint64_t piece = UINT64_MAX);
 
 }  // namespace runtime::graph
 

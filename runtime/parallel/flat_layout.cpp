@@ -21,20 +21,43 @@ std::vector<size_t> buckets_from_the_end(const std::vector<uint64_t>& parameter_
       options.buckets == 1 ? UINT64_MAX : std::max(total / options.buckets, kSmallBucket);
   std::vector<size_t> bucket(parameter_bytes.size());
   size_t current = 0;
-  uint64_t filled = 0;
+  uint64_t filled = 0, taken = 0;  // without and with padding
   for (size_t i = parameter_bytes.size(); i-- > 0;) {
+    const uint64_t place = round_up(parameter_bytes[i], options.alignment);
+    if (filled > 0 && taken + place > options.most_bytes()) {
+      ++current;
+      filled = taken = 0;
+    }
     bucket[i] = current;
     filled += parameter_bytes[i];
+    taken += place;
     if (filled >=
         std::min(most, current == 0 ? options.first_bucket_bytes : options.bucket_bytes)) {
       ++current;
-      filled = 0;
+      filled = taken = 0;
     }
   }
   return bucket;
 }
 
+// As few cuts as possible.
+std::vector<uint64_t> cuts_of(const std::vector<Bucket>& buckets, uint64_t most) {
+  std::vector<uint64_t> cuts;
+  uint64_t begin = 0;
+  for (const Bucket& bucket : buckets) {
+    if (bucket.end - begin <= most || bucket.begin == begin) continue;
+    cuts.push_back(begin = bucket.begin);
+  }
+  return cuts;
+}
+
 }  // namespace
+
+uint64_t FlatLayoutOptions::most_bytes() const {
+  if (largest_buffer == UINT64_MAX) return largest_buffer;
+  const uint64_t unit = alignment * static_cast<uint64_t>(world_size);
+  return (largest_buffer - std::min(largest_buffer, alignment)) / unit * unit;
+}
 
 Bucket Bucket::of_group(size_t group) const {
   const auto at = [&](uint64_t place) { return std::clamp(place, begin, end); };
@@ -72,6 +95,7 @@ FlatLayout lay_out(const std::vector<uint64_t>& parameter_bytes, const FlatLayou
     b.end = layout.bytes = b.begin + round_up(b.end - b.begin, unit);
     layout.buckets.push_back(b);
   }
+  layout.cuts = cuts_of(layout.buckets, options.most_bytes());
   return layout;
 }
 
@@ -110,6 +134,9 @@ FlatLayout part_of(const FlatLayout& layout, int rank, int world_size) {
   FlatLayout part;
   part.bytes = part.used_bytes = own.bytes();
   part.alignment = layout.alignment;
+  for (const uint64_t cut : layout.cuts) {
+    if (at(cut) > 0 && at(cut) < part.bytes) part.cuts.push_back(at(cut));
+  }
   for (const Bucket& b : layout.buckets) {
     if (at(b.begin) == at(b.end)) continue;
     part.buckets.push_back({at(b.begin), at(b.end)});

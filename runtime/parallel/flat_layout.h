@@ -35,6 +35,9 @@ struct FlatLayout {
   uint64_t bytes = 0;             // of one flat buffer, with the padding that collectives need
   uint64_t used_bytes = 0;        // up to the end of the last parameter
   uint64_t alignment = 64;        // of parameters, buckets and ZeRO partitions, in bytes
+  // The first byte of each bucket that begins a buffer of its own, ascending; empty: one buffer
+  // holds all.
+  std::vector<uint64_t> cuts = {};
 };
 
 // How lay_out() cuts a flat buffer.
@@ -51,6 +54,12 @@ struct FlatLayoutOptions {
   // Bytes; a power of two. Kernels read parameters in place, so that it must be a multiple of the
   // device's rt_device_properties.alignment; and the same on all ranks.
   uint64_t alignment = 64;
+  // Bytes that a buffer of any rank can have. A flat buffer that is larger is cut between buckets,
+  // and no bucket is larger unless one parameter is.
+  uint64_t largest_buffer = UINT64_MAX;
+
+  // The bytes of a flat buffer that one buffer can hold, with room for one more element.
+  uint64_t most_bytes() const;
 };
 
 // Lays out parameters (bytes of each, in the order of the layers), each at a multiple of
@@ -81,7 +90,7 @@ std::vector<std::byte> join_shards(const std::vector<std::byte>& shards, const F
                                    int world_size);
 
 // The range that `rank` owns when the whole buffer (not each bucket) is cut into equal ranges:
-// buckets and offsets count from its beginning; `offsets` stays empty.
+// buckets, cuts and offsets count from its beginning; `offsets` stays empty.
 FlatLayout part_of(const FlatLayout& layout, int rank, int world_size);
 
 }  // namespace runtime::parallel

@@ -20,8 +20,7 @@ namespace {
 
 // The buffers that the copies of the backward pass write: the gradients, or one for each virtual
 // shard.
-std::vector<ValueId> gradient_buffers(const Graph& graph, Rewriter& rewriter,
-                                      const StepBuffers& buffers,
+std::vector<ValueId> gradient_buffers(Graph& graph, Rewriter& rewriter, const StepBuffers& buffers,
                                       const DistributeOptions& options) {
   std::vector<ValueId> result(options.copies(), buffers.gradients);
   if (buffers.gradients == kNone || options.shards == 0) return result;
@@ -30,6 +29,7 @@ std::vector<ValueId> gradient_buffers(const Graph& graph, Rewriter& rewriter,
   for (size_t s = 0; s < result.size(); ++s) {
     result[s] = rewriter.value("shard_gradients." + std::to_string(s), graph::ValueKind::kState,
                                buffers.gradients, {elements});
+    graph.value(result[s]).cuts = buffers.layout.cuts;
   }
   return result;
 }

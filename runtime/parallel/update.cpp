@@ -32,7 +32,7 @@ class Update {
     const bool groups = std::count_if(updates.begin(), updates.end(),
                                       [](const Node& n) { return graph::is_optimizer(n.op); }) > 1;
     const bool in_one_go = norm || options_.shards > 0 || buffers_.layout.buckets.size() == 1;
-    if (!sharded() && in_one_go && !groups) {
+    if (!sharded() && in_one_go && !groups && buffers_.layout.cuts.empty()) {
       append(std::move(waits));
       const ValueId gradients = whole_gradients();
       for (Node& n : updates) {
@@ -157,14 +157,16 @@ class Update {
         if (!graph::is_elementwise_update(node.op) || !is_flat_state(v)) continue;
         state.dims = {static_cast<int64_t>(buffers_.layout.bytes / element_) / options_.world_size};
         state.bytes = graph::canonical_bytes(state);
+        for (uint64_t& cut : state.cuts) cut /= options_.world_size;
       }
     }
   }
 
   // The norm of the whole gradient. With partitioned state a rank adds up the squares of its ZeRO
-  // partition, and an all-reduce adds up these sums.
+  // partition, and an all-reduce adds up these sums. Of gradients in several buffers it adds up the
+  // squares of each.
   void norm_node(Node node) {
-    if (sharded() && node.op == RT_OP_SQUARE_SUM) {
+    if ((sharded() || is_cut()) && node.op == RT_OP_SQUARE_SUM) {
       square_sum(node);
     } else if (sharded() && (node.op == RT_OP_CLIP_SCALE || node.op == RT_OP_LOSS_SCALE)) {
       const ValueId total = rewriter_.temporary(node.inputs[0], {1});
@@ -172,31 +174,41 @@ class Update {
                                                              total, kGradientsCommunicator, "norm");
       node.inputs[0] = total;
       for (const Node& n : {all.start, all.wait, node}) graph_.nodes.push_back(n);
-    } else if (sharded() && !node.inputs.empty() &&
+    } else if ((sharded() || is_cut()) && !node.inputs.empty() &&
                graph_.storage(node.inputs[0]) == buffers_.gradients) {
       throw DeviceError(
-          "zero_stage with max_norm or mixed_precision = \"f16\" needs the operation square_sum, "
-          "which the device does not offer; set zero_stage to 0, or do without them");
+          (sharded() ? std::string("zero_stage") : std::string("gradients in several buffers")) +
+          " with max_norm or mixed_precision = \"f16\" needs the operation square_sum, which the "
+          "device does not offer; " +
+          (sharded() ? "set zero_stage to 0, or do without them" : "do without them"));
     } else {
       graph_.nodes.push_back(std::move(node));
     }
   }
 
-  // What the rank has of a range of the gradients. From stage 2 on its partitions of all buckets
-  // lie one behind the other, so that pieces of several buckets are one.
+  bool is_cut() const { return !buffers_.layout.cuts.empty(); }
+
+  // What the rank has of a range of the gradients. Its partitions of all buckets lie one behind the
+  // other from stage 2 on, so that pieces of several buckets are one, unless a buffer ends between
+  // them. Without partitions the same holds for the buckets.
   std::vector<Held> own_pieces(const Bucket& range) const {
+    const bool joins = options_.sharded(2) || !sharded();
+    const std::vector<uint64_t>& cuts = graph_.value(buffers_.gradients).cuts;
     std::vector<Held> pieces;
-    for (const Held& h : held(buffers_.layout, range, options_.rank, options_.world_size)) {
-      if (!options_.sharded(2) || pieces.empty() ||
-          pieces.back().at + pieces.back().end - pieces.back().begin != h.at)
-        pieces.push_back(h);
-      else
+    for (const Held& h : held(buffers_.layout, range, sharded() ? options_.rank : 0,
+                              sharded() ? options_.world_size : 1)) {
+      const bool follows = joins && !pieces.empty() &&
+                           pieces.back().at + pieces.back().end - pieces.back().begin == h.at &&
+                           !std::binary_search(cuts.begin(), cuts.end(), h.at);
+      if (follows)
         pieces.back().end += h.end - h.begin;
+      else
+        pieces.push_back(h);
     }
     return pieces;
   }
 
-  // The squares of those bytes of the node's range that lie in this rank's ZeRO partition.
+  // The squares of those bytes of the node's range that this rank has, by piece.
   void square_sum(const Node& node) {
     Bucket range;
     for (ValueId v = node.inputs[0]; v != buffers_.gradients; v = graph_.value(v).base)

@@ -201,6 +201,7 @@ void shrink_to_partition(Graph& graph, ValueId flat, const FlatLayout& layout, i
   Value& value = graph.value(flat);
   value.dims = {elements(graph, flat, layout.bytes / world_size)};
   value.bytes = graph::canonical_bytes(value);
+  for (uint64_t& cut : value.cuts) cut /= world_size;
 }
 
 void fill_gaps(Graph& graph, graph::Rewriter& rewriter, ValueId bucket, uint64_t alignment,

@@ -1,7 +1,9 @@
 // The pass that places parameters and gradients in flat buffers.
 #include <algorithm>
 
+#include "runtime/error.h"
 #include "runtime/graph/build.h"
+#include "runtime/graph/print.h"
 #include "runtime/step/freeze.h"
 #include "runtime/step/parameter_groups.h"
 #include "runtime/step/passes.h"
@@ -38,6 +40,18 @@ class FlatBuffers {
  private:
   bool frozen(const model::Parameter& p) const { return matches_any(input_.recipe.freeze, p.name); }
 
+  void expect_room(const model::Parameter& p, uint64_t bytes) const {
+    const parallel::FlatLayoutOptions& buckets = input_.strategy.buckets;
+    if (bytes <= buckets.most_bytes()) return;
+    throw DeviceError("parameter '" + p.name + "', " + graph::name_of(dtype_) + " " +
+                      graph::to_string(graph_.value(p.value).dims) + ", has " +
+                      std::to_string(bytes) + " bytes, and one buffer of the device has at most " +
+                      std::to_string(buckets.largest_buffer) + ", of which parameters can have " +
+                      std::to_string(buckets.most_bytes()) +
+                      "; split the layer (parallelism.tensor), make it smaller, or use a device "
+                      "with larger buffers");
+  }
+
   parallel::FlatLayout place(const std::string& name, bool of_frozen, ValueId& flat) {
     std::vector<uint64_t> bytes;
     std::vector<size_t> which;
@@ -48,6 +62,7 @@ class FlatBuffers {
       if (!p.trainable || frozen(p) != of_frozen || !holds(step_, i)) continue;
       which.push_back(i);
       bytes.push_back(graph::canonical_bytes(graph_.value(p.value)));
+      expect_room(p, bytes.back());
       groups.push_back(group_of(input_.recipe.optimizer, p));
       whole.push_back(!values_.sharded.empty() && values_.sharded[i].split.is_whole());
     }
@@ -55,6 +70,7 @@ class FlatBuffers {
     flat =
         graph_.add_value(name, ValueKind::kParameter,
                          {static_cast<int64_t>(layout.bytes / graph::dtype_bytes(dtype_))}, dtype_);
+    graph_.value(flat).cuts = layout.cuts;
     for (size_t k = 0; k < which.size(); ++k) {
       Value& v = graph_.value(values_.parameters[which[k]].value);
       v.base = flat;
@@ -67,6 +83,7 @@ class FlatBuffers {
     parallel::StepBuffers& buffers = values_.buffers;
     buffers.gradients = graph_.add_value("gradients", ValueKind::kState,
                                          Dims(graph_.value(buffers.parameters).dims), dtype_);
+    graph_.value(buffers.gradients).cuts = buffers.layout.cuts;
     graph::Build build(graph_);
     build.phase = graph::Phase::kBackward;
     for (size_t i = 0; i < values_.gradients.size(); ++i) {

@@ -85,10 +85,11 @@ parallel::BatchSplit batch_split(const config::Config& config, const Strategy& s
 // The copies of parameters in 16 bits lie at half the offsets of the parameters and must be aligned
 // as the device asks.
 parallel::FlatLayoutOptions bucket_sizes(const config::Config& config,
-                                         const parallel::BatchSplit& batch, uint64_t alignment) {
+                                         const parallel::BatchSplit& batch, const RankOfJob& rank) {
   parallel::FlatLayoutOptions buckets;
+  buckets.largest_buffer = rank.largest_buffer;
   const uint64_t narrowest = config.training.mixed_precision == "none" ? 1 : 2;
-  buckets.alignment = std::max(alignment * narrowest, kParameterAlignment);
+  buckets.alignment = std::max(rank.alignment * narrowest, kParameterAlignment);
   buckets.world_size = batch.world_size;
   if (batch.world_size == 1 || batch.virtual_shards > 0) return buckets;
   buckets.bucket_bytes = static_cast<uint64_t>(config.comm.bucket_mb * (1 << 20));
@@ -132,7 +133,7 @@ Strategy make_strategy(const config::Config& config, const model::Model& model,
   s.pipeline = pipeline(config, s.mesh, rank);
   s.batch = batch_split(config, s);
   s.data = {config.comm.overlap, p.zero_stage, p.sync_batch_norm};
-  s.buckets = bucket_sizes(config, s.batch, rank.alignment);
+  s.buckets = bucket_sizes(config, s.batch, rank);
   s.recompute_blocks = row_of<bool>("training.recompute", config.training.recompute,
                                     {{"none", false}, {"blocks", true}});
   if (s.mesh.pipeline == 1) return s;

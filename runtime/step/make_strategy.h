@@ -22,6 +22,8 @@ struct RankOfJob {
   // Parameters are aligned to it, or to twice as much if they have copies in 16 bits, and to
   // kParameterAlignment.
   uint64_t alignment = 1;
+  // Bytes of a buffer of the device whose largest buffer is the smallest.
+  uint64_t largest_buffer = UINT64_MAX;
   bool only_planned = false;  // no rank exists, see PipelineParallel::only_planned
 };
 

@@ -69,8 +69,28 @@ class NarrowParameters {
     copy->second =
         graph_.add_value(wide.name + suffix(), ValueKind::kPacked, graph::Dims(wide.dims), dtype_);
     build_.layer = wide.name;
-    build_.node_into(RT_OP_CAST, {flat}, {copy->second});
+    if (wide.cuts.empty()) {
+      build_.node_into(RT_OP_CAST, {flat}, {copy->second});
+    } else {
+      cast_by_piece(wide, flat, copy->second);
+    }
     return copy->second;
+  }
+
+  // Casts each buffer of a flat buffer that is cut; the copy is cut at the same elements.
+  void cast_by_piece(const Value& wide, ValueId flat, ValueId copy) {
+    const uint64_t from = graph::dtype_bytes(wide.dtype), to = graph::dtype_bytes(dtype_);
+    graph::Rewriter rewriter(graph_);
+    std::vector<uint64_t> begins = {0};
+    begins.insert(begins.end(), wide.cuts.begin(), wide.cuts.end());
+    for (size_t i = 0; i < begins.size(); ++i) {
+      const uint64_t begin = begins[i], end = i + 1 < begins.size() ? begins[i + 1] : wide.bytes;
+      const auto count = static_cast<int64_t>((end - begin) / from);
+      const ValueId piece = rewriter.view(copy, begin / from * to, count);
+      graph_.value(piece).name = wide.name + suffix() + ", buffer " + std::to_string(i);
+      build_.node_into(RT_OP_CAST, {rewriter.view(flat, begin, count)}, {piece});
+      if (i > 0) graph_.value(copy).cuts.push_back(begin / from * to);
+    }
   }
 
   std::string suffix() const { return "." + graph::name_of(dtype_); }

@@ -108,8 +108,9 @@ class AddOptimizer {
   ValueId state(const std::string& name) {
     const auto [made, is_new] = states_.try_emplace(name);
     if (is_new) {
-      const graph::Value& like = graph_.value(values_.parameters);
+      const graph::Value like = graph_.value(values_.parameters);
       made->second = graph_.add_value(name, ValueKind::kState, graph::Dims(like.dims), like.dtype);
+      graph_.value(made->second).cuts = like.cuts;
     }
     return made->second;
   }
@@ -240,11 +241,13 @@ void add_optimizer(graph::Build& build, const config::Optimizer& optimizer, Upda
   AddOptimizer(build, optimizer, values).run(max_value);
 }
 
-Update build_update(const config::Optimizer& optimizer, int64_t elements, rt_dtype dtype) {
+Update build_update(const config::Optimizer& optimizer, int64_t elements, rt_dtype dtype,
+                    const std::vector<uint64_t>& cuts) {
   Update u;
   UpdateValues& v = u.values;
   v.parameters = u.graph.add_value("parameters", ValueKind::kParameter, {elements}, dtype);
   v.gradients = u.graph.add_value("gradients", ValueKind::kState, {elements}, dtype);
+  for (const ValueId flat : {v.parameters, v.gradients}) u.graph.value(flat).cuts = cuts;
   v.scale = u.graph.add_value("scale", ValueKind::kState, {1}, dtype);
   graph::Build build(u.graph);
   add_optimizer(build, optimizer, v);
@@ -253,9 +256,9 @@ Update build_update(const config::Optimizer& optimizer, int64_t elements, rt_dty
 
 Update compile_update(const config::Optimizer& optimizer, int64_t elements, rt_dtype dtype,
                       const parallel::FlatLayout& layout, graph::Target& target) {
-  Update u = build_update(optimizer, elements, dtype);
+  Update u = build_update(optimizer, elements, dtype, layout.cuts);
   u.notes = graph::fit_to_device(u.graph, target);
-  if (update_rules(optimizer).size() > 1) {
+  if (update_rules(optimizer).size() > 1 || !layout.cuts.empty()) {
     parallel::StepBuffers buffers;
     buffers.layout = layout;
     buffers.parameters = u.values.parameters;

@@ -54,11 +54,13 @@ struct Update {
   std::vector<std::string> notes = {};  // lines for the log
 };
 
-// Builds the update of `elements` parameters of type `dtype`.
-Update build_update(const config::Optimizer& optimizer, int64_t elements, rt_dtype dtype);
+// Builds the update of `elements` parameters of type `dtype`; `cuts` of their flat buffers.
+Update build_update(const config::Optimizer& optimizer, int64_t elements, rt_dtype dtype,
+                    const std::vector<uint64_t>& cuts = {});
 
-// Builds the same update, fitted to a device. If there are several parameter groups, the update is
-// split into the ranges of the layout. Throws DeviceError if the device cannot run it.
+// Builds the same update, fitted to a device. If there are several parameter groups, or if the flat
+// buffers are cut, the update is split into the ranges of the layout. Throws DeviceError if the
+// device cannot run it.
 Update compile_update(const config::Optimizer& optimizer, int64_t elements, rt_dtype dtype,
                       const parallel::FlatLayout& layout, graph::Target& target);
 

@@ -70,7 +70,8 @@ struct Recipe {
 // before a step and reads the kOutput values after it.
 //
 // All trained parameters lie in one persistent buffer "parameters", and their gradients at the same
-// offsets in "gradients", so that the optimizer is one launch and buckets are byte ranges.
+// offsets in "gradients", so that the optimizer is one launch and buckets are byte ranges. Where a
+// device has a largest buffer, they are cut between buckets (parallel::FlatLayout::cuts).
 // The optimizer's state lies in the buffers optimizer_state() at these offsets, too.
 //
 // With float16 activations the gradient of the loss is a scale instead of 1, and the update divides

@@ -80,7 +80,9 @@ Memory TensorDevice::acquire(uint64_t bytes) {
 }
 
 Memory TensorDevice::acquire_locked(uint64_t bytes) {
-  const uint64_t rounded = (bytes + kGranularity - 1) / kGranularity * kGranularity;
+  const uint64_t rounded =
+      std::max(bytes, std::min((bytes + kGranularity - 1) / kGranularity * kGranularity,
+                               device_->largest_buffer()));
   if (const auto found = unused_.find(rounded); found != unused_.end()) {
     Memory memory = std::move(found->second);
     unused_.erase(found);

@@ -55,14 +55,19 @@ rt_dtype activation_type(const config::Training& training, plugins::host::Device
       "lists their types), or mixed_precision = \"none\"");
 }
 
+constexpr uint64_t kUnlimited = uint64_t{1} << 53;  // bytes of a buffer, exact as a double
+
 // Sets what every rank must know alike of the devices of all ranks.
 void agree_on_devices(step::RankOfJob& rank, plugins::host::Device& device,
                       exec::Collectives* collectives) {
   double largest[] = {static_cast<double>(device.properties().alignment),
-                      -static_cast<double>(device.memory_info().total_bytes)};
-  if (collectives != nullptr) collectives->all_reduce(largest, 2, RT_MAX);
+                      -static_cast<double>(device.memory_info().total_bytes),
+                      -static_cast<double>(std::min(device.largest_buffer(), kUnlimited))};
+  if (collectives != nullptr) collectives->all_reduce(largest, 3, RT_MAX);
   rank.alignment = static_cast<uint64_t>(largest[0]);
   rank.least_memory = static_cast<uint64_t>(-largest[1]);
+  const auto buffer = static_cast<uint64_t>(-largest[2]);
+  if (buffer < kUnlimited) rank.largest_buffer = buffer;
 }
 
 step::Recipe make_recipe(const config::Config& config, const data::SampleSpec& spec) {
@@ -242,6 +247,20 @@ std::vector<std::byte> StepPrograms::read(const void* address, uint64_t bytes) {
   stream_.copy(out.data(), address, bytes);
   stream_.synchronize();
   return out;
+}
+
+void StepPrograms::write_buffer(const std::string& name, uint64_t begin,
+                                const std::vector<std::byte>& bytes) {
+  exec::write_bytes(storage_, stream_, name, begin, bytes);
+}
+
+std::vector<std::byte> StepPrograms::read_buffer(const std::string& name, uint64_t begin,
+                                                 uint64_t bytes) {
+  return exec::read_bytes(storage_, stream_, name, begin, bytes);
+}
+
+std::vector<std::byte> StepPrograms::read_buffer(const std::string& name) {
+  return read_buffer(name, 0, storage_.bytes(name));
 }
 
 double StepPrograms::read_scalar(const StepProgram& p, ValueId id) {

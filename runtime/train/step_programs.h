@@ -78,6 +78,10 @@ class StepPrograms {
   // Copy to and from device memory; they wait for the stream.
   void write(void* address, const std::vector<std::byte>& bytes);
   std::vector<std::byte> read(const void* address, uint64_t bytes);
+  // The same for bytes of a persistent buffer (exec::Storage) from `begin` on, wherever it is cut.
+  void write_buffer(const std::string& name, uint64_t begin, const std::vector<std::byte>& bytes);
+  std::vector<std::byte> read_buffer(const std::string& name, uint64_t begin, uint64_t bytes);
+  std::vector<std::byte> read_buffer(const std::string& name);  // all of it
   double read_scalar(const StepProgram& program, graph::ValueId id);
   // The state of float16 loss scaling, nullopt without it. Waits for queued steps.
   std::optional<LossScaling> loss_scaling();

@@ -111,8 +111,7 @@ void Trainer::State::broadcast_parameters() {
   if (collectives() == nullptr) return;
   StepProgram& p = programs.any_program();
   for (const model::Parameter& parameter : p.values.parameters) {
-    if (p.program->address(parameter.value) == nullptr ||
-        parameters.layout_of_parts(p, parameter) != nullptr)
+    if (!p.program->uses(parameter.value) || parameters.layout_of_parts(p, parameter) != nullptr)
       continue;
     const uint64_t size = graph::canonical_bytes(p.graph().value(parameter.value));
     std::vector<std::byte> bytes = programs.read(p.program->address(parameter.value), size);
@@ -229,7 +228,7 @@ double Trainer::State::counted_labels(const data::Batch& batch) const {
 std::vector<const model::Parameter*> Trainer::State::statistics() {
   std::vector<const model::Parameter*> result;
   for (const model::Parameter& parameter : programs.any_program().values.parameters) {
-    if (!parameter.trainable && programs.any_program().program->address(parameter.value) != nullptr)
+    if (!parameter.trainable && programs.any_program().program->uses(parameter.value))
       result.push_back(&parameter);
   }
   return result;
@@ -386,13 +385,13 @@ data::TensorFile Trainer::gradients(const data::Batch& batch, std::optional<int6
       s.parameters.flat_bytes(p, p.values.buffers.gradients, p.values.buffers.layout, 2));
   for (size_t i = 0; i < p.values.parameters.size(); ++i) {
     const model::Parameter& parameter = p.values.parameters[i];
-    const void* const address = p.program->address(parameter.value);
     if (parameter.trainable && step::matches_any(s.programs.config().model.freeze, parameter.name))
       continue;
     std::vector<std::byte> own;
     if (parameter.trainable && p.values.gradients[i] != kNone) own = slice(reduced, p, i);
-    if (!parameter.trainable && address != nullptr)
-      own = s.programs.read(address, graph::canonical_bytes(p.graph().value(parameter.value)));
+    if (!parameter.trainable && p.program->uses(parameter.value))
+      own = s.programs.read(p.program->address(parameter.value),
+                            graph::canonical_bytes(p.graph().value(parameter.value)));
     data::HostTensor t{s.programs.dtype(), parameter.file_dims,
                        s.parameters.joined(p, parameter, std::move(own))};
     const std::string name = (parameter.trainable ? "" : "after.") + parameter.name;

@@ -27,7 +27,7 @@ class WeightAverage {
   void restore(const std::vector<std::byte>& weights);
 
  private:
-  void* buffer(const char* name) const;
+  uint64_t bytes(const char* name) const;
 
   StepPrograms& programs_;
   WholeParameters& parameters_;

@@ -17,24 +17,23 @@ bool WholeParameters::holds_parts(int zero_stage) const {
 
 void WholeParameters::write(StepProgram& p, const model::Parameter& parameter,
                             std::vector<std::byte> values) {
-  void* address = p.program->address(parameter.value);
-  if (address == nullptr) return;
+  if (!p.program->uses(parameter.value)) return;
   std::vector<std::byte> bytes =
       from_file_order(parameter, std::move(values), graph::dtype_bytes(programs_.dtype()));
   if (const parallel::ShardedParameter* part = sharded(p, parameter))
     bytes = parallel::cut(bytes, part->dims, part->split);
   const parallel::FlatLayout* const layout = layout_of_parts(p, parameter);
-  if (layout == nullptr) return programs_.write(address, bytes);
+  if (layout == nullptr) return programs_.write(p.program->address(parameter.value), bytes);
   // Each ZeRO partition will be on one rank only, so all must come from the same file: rank 0's.
   programs_.collectives()->broadcast(bytes.data(), bytes.size(), 0,
                                      parallel::kGradientsCommunicator);
   const graph::Value& view = p.graph().value(parameter.value);
-  auto* const shard = static_cast<std::byte*>(p.program->address(view.base));
+  const std::string& flat = p.graph().value(view.base).name;
   for (const parallel::Held& h :
        parallel::held(*layout, {view.offset, view.offset + bytes.size()},
                       programs_.strategy().batch.rank, programs_.strategy().batch.world_size)) {
     const std::byte* const from = bytes.data() + (h.begin - view.offset);
-    programs_.write(shard + h.at, {from, from + (h.end - h.begin)});
+    programs_.write_buffer(flat, h.at, {from, from + (h.end - h.begin)});
   }
 }
 
@@ -49,16 +48,17 @@ const parallel::FlatLayout* WholeParameters::layout_of_parts(
 std::vector<std::byte> WholeParameters::flat_bytes(const StepProgram& p, ValueId flat,
                                                    const parallel::FlatLayout& layout,
                                                    int zero_stage) {
-  const void* const address = p.program->address(flat);
-  if (address == nullptr || layout.bytes == 0) return {};
-  if (!holds_parts(zero_stage)) return programs_.read(address, layout.bytes);
-  return gathered(address, layout);
+  if (flat == kNone || layout.bytes == 0) return {};
+  const std::string& name = p.graph().value(flat).name;
+  if (programs_.storage().find(name) == nullptr) return {};
+  if (!holds_parts(zero_stage)) return programs_.read_buffer(name, 0, layout.bytes);
+  return gathered(name, layout);
 }
 
-std::vector<std::byte> WholeParameters::gathered(const void* address,
+std::vector<std::byte> WholeParameters::gathered(const std::string& buffer,
                                                  const parallel::FlatLayout& layout) {
   const std::vector<std::byte> own =
-      programs_.read(address, layout.bytes / programs_.strategy().batch.world_size);
+      programs_.read_buffer(buffer, 0, layout.bytes / programs_.strategy().batch.world_size);
   std::vector<std::byte> all(layout.bytes);
   programs_.collectives()->all_gather(own.data(), all.data(), own.size(),
                                       parallel::kGradientsCommunicator);

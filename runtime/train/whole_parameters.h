@@ -27,8 +27,9 @@ class WholeParameters {
   // is `zero_stage` or higher, each rank holds only a ZeRO partition, and the buffer is gathered.
   std::vector<std::byte> flat_bytes(const StepProgram& p, graph::ValueId flat,
                                     const parallel::FlatLayout& layout, int zero_stage);
-  // Returns a whole buffer of that layout from the ZeRO partition that each rank has at `own`.
-  std::vector<std::byte> gathered(const void* own, const parallel::FlatLayout& layout);
+  // Returns a whole buffer of that layout from the ZeRO partitions that the ranks have in the
+  // buffer of that name.
+  std::vector<std::byte> gathered(const std::string& buffer, const parallel::FlatLayout& layout);
   // Divides the gradients of float16 steps by the scale of the loss.
   std::vector<std::byte> unscaled(std::vector<std::byte> gradients);
   // Whether ranks hold only ZeRO partitions of the buffers that are partitioned from stage

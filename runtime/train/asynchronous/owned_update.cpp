@@ -26,8 +26,7 @@ OwnedUpdate::OwnedUpdate(const config::Optimizer& optimizer, std::vector<std::by
                                              arena_, alone);
   const std::vector<std::byte> scale = exec::encode({static_cast<double>(items)}, dtype);
   stream_.copy(address(values_.scale), scale.data(), scale.size());
-  stream_.copy(address(values_.parameters), parameters.data(), bytes_);
-  stream_.synchronize();
+  write(values_.parameters, parameters);
 }
 
 void OwnedUpdate::apply(const std::vector<std::byte>& gradient, double learning_rate) {
@@ -39,7 +38,7 @@ void OwnedUpdate::apply(const std::vector<std::byte>& gradient, double learning_
     scalars.push_back(exec::encode({value}, dtype_));
     stream_.copy(address(id), scalars.back().data(), scalars.back().size());
   };
-  stream_.copy(address(values_.gradients), gradient.data(), bytes_);
+  write(values_.gradients, gradient);
   for (const auto& rate : inputs.learning_rates)
     upload(rate.value, learning_rate * rate.factor / items_);
   upload(inputs.first, updates_ == 1 ? 1 : 0);
@@ -49,10 +48,12 @@ void OwnedUpdate::apply(const std::vector<std::byte>& gradient, double learning_
 }
 
 std::vector<std::byte> OwnedUpdate::parameters() {
-  std::vector<std::byte> bytes(bytes_);
-  stream_.copy(bytes.data(), address(values_.parameters), bytes_);
-  stream_.synchronize();
-  return bytes;
+  return exec::read_bytes(storage_, stream_, program_->graph().value(values_.parameters).name, 0,
+                          bytes_);
+}
+
+void OwnedUpdate::write(graph::ValueId flat, const std::vector<std::byte>& bytes) {
+  exec::write_bytes(storage_, stream_, program_->graph().value(flat).name, 0, bytes);
 }
 
 }  // namespace runtime::train

@@ -47,6 +47,7 @@ class OwnedUpdate {
 
  private:
   void* address(graph::ValueId id) const { return program_->address(id); }
+  void write(graph::ValueId flat, const std::vector<std::byte>& bytes);
 
   const rt_dtype dtype_;
   const int items_;

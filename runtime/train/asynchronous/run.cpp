@@ -20,9 +20,8 @@ watch::Watchdog::Phase deadline(const config::Config& config, watch::Watchdog& w
           std::chrono::nanoseconds(static_cast<int64_t>(config.comm.timeout_s * 1e9))};
 }
 
-// The first byte of a flat buffer on the device.
-const std::byte* start_of(const StepProgram& p, graph::ValueId buffer) {
-  return static_cast<const std::byte*>(p.program->address(buffer));
+const std::string& name_of(const StepProgram& p, graph::ValueId buffer) {
+  return p.graph().value(buffer).name;
 }
 
 }  // namespace
@@ -38,10 +37,10 @@ Asynchronous::Asynchronous(const config::Config& config,
   const parallel::FlatLayout layout =
       parallel::part_of(p.values.buffers.layout, programs_.rank(), programs_.world_size());
   const uint64_t bytes = layout.bytes;
-  const std::byte* own = start_of(p, p.values.buffers.parameters) + programs_.rank() * bytes;
-  owned_ = std::make_unique<OwnedUpdate>(config.optimizer, programs_.read(own, bytes),
-                                         programs_.dtype(), programs_.world_size(),
-                                         programs_.device(), programs_.options(), layout);
+  const std::string& flat = name_of(p, p.values.buffers.parameters);
+  owned_ = std::make_unique<OwnedUpdate>(
+      config.optimizer, programs_.read_buffer(flat, programs_.rank() * bytes, bytes),
+      programs_.dtype(), programs_.world_size(), programs_.device(), programs_.options(), layout);
   programs_.add_notes(owned_->notes());
   programs_.set_owned_state(&owned_->storage());
   if (resumed != nullptr) restore_owned(*resumed, programs_);
@@ -159,9 +158,11 @@ ItemGradient Asynchronous::gradient_of(const WorkItem& item, const data::Batch& 
                         {},
                         item.weight};
   const StepProgram& p = programs_.any_program();
-  const std::byte* from = start_of(p, p.values.buffers.gradients);
-  for (int owner = 0; owner < programs_.world_size(); ++owner, from += owned_->bytes())
-    gradient.ranges.push_back(programs_.read(from, owned_->bytes()));
+  const std::string& flat = name_of(p, p.values.buffers.gradients);
+  for (int owner = 0; owner < programs_.world_size(); ++owner) {
+    gradient.ranges.push_back(
+        programs_.read_buffer(flat, owner * owned_->bytes(), owned_->bytes()));
+  }
   return gradient;
 }
 
@@ -172,10 +173,10 @@ void Asynchronous::receive_parameters() {
 
 void Asynchronous::write_parameters(const std::vector<Bytes>& ranges) {
   const StepProgram& p = programs_.any_program();
-  auto* to = static_cast<std::byte*>(p.program->address(p.values.buffers.parameters));
+  uint64_t begin = 0;
   for (const Bytes& range : ranges) {
-    programs_.write(to, range);
-    to += range.size();
+    programs_.write_buffer(name_of(p, p.values.buffers.parameters), begin, range);
+    begin += range.size();
   }
   programs_.storage().parameters_changed();
 }

@@ -17,11 +17,11 @@ class Collect {
 
   std::vector<HeldTensor> run() {
     for (size_t i = 0; i < program_.values.parameters.size(); ++i) add_parameter(i);
-    if (void* const scaling = programs_.storage().find(step::kLossScaling)) {
+    if (std::byte* const scaling = programs_.storage().find(step::kLossScaling)) {
       const uint64_t bytes = programs_.storage().bytes(step::kLossScaling);
       add({step::kLossScaling, RT_FLOAT32,
-           whole_slice({static_cast<int64_t>(bytes / sizeof(float))}),
-           static_cast<std::byte*>(scaling), strategy_.place == parallel::MeshPlace{}});
+           whole_slice({static_cast<int64_t>(bytes / sizeof(float))}), scaling,
+           strategy_.place == parallel::MeshPlace{}});
     }
     return std::move(held_);
   }
@@ -31,13 +31,13 @@ class Collect {
 
   void add_parameter(size_t i) {
     const model::Parameter& parameter = program_.values.parameters[i];
-    void* const address = program_.program->address(parameter.value);
-    if (address == nullptr) return;  // of another stage
+    if (!program_.program->uses(parameter.value)) return;  // of another stage
     const graph::Value& view = program_.graph().value(parameter.value);
     const Slice slice = slice_of(i, view);
     if (!parameter.trainable) {
       add({std::string(kStatisticsGroup) + parameter.name, programs_.dtype(), slice,
-           static_cast<std::byte*>(address), first_of_tensor_axis(slice)});
+           static_cast<std::byte*>(program_.program->address(parameter.value)),
+           first_of_tensor_axis(slice)});
       return;
     }
     const parallel::StepBuffers& b = program_.values.buffers;
@@ -59,30 +59,30 @@ class Collect {
                      const parallel::FlatLayout& layout, const graph::Value& view,
                      const Slice& slice) {
     const exec::Storage& storage = programs_.storage();
-    auto* const base = static_cast<std::byte*>(storage.find(buffer));
-    if (base == nullptr) return;
+    if (storage.find(buffer) == nullptr) return;
     const std::string name = group + program_.values.parameters[i].name;
     if (storage.bytes(buffer) >= layout.bytes) {
       const bool mine =
           static_cast<int>(i % static_cast<size_t>(strategy_.mesh.data)) == strategy_.place.data;
-      add({name, programs_.dtype(), slice, base + view.offset,
+      add({name, programs_.dtype(), slice, storage.find(buffer, view.offset),
            mine && first_of_tensor_axis(slice)});
       return;
     }
-    add_partitions(name, base, layout, view, slice);
+    add_partitions(name, storage, buffer, layout, view, slice);
   }
 
   // Adds what this rank owns of parameter `i` in asynchronous training.
   void add_of_owned(size_t i, const std::string& state, const exec::Storage& owned,
                     parallel::FlatLayout layout, const graph::Value& view, const Slice& slice) {
-    auto* const base = static_cast<std::byte*>(owned.find(state));
-    if (base == nullptr) return;
+    if (owned.find(state) == nullptr) return;
     layout.buckets = {{0, layout.bytes}};  // an owned range is one of the whole buffer
-    add_partitions(state + "/" + program_.values.parameters[i].name, base, layout, view, slice);
+    add_partitions(state + "/" + program_.values.parameters[i].name, owned, state, layout, view,
+                   slice);
   }
 
-  // Adds what lies in this rank's partitions of the buckets, which are at `base`.
-  void add_partitions(const std::string& name, std::byte* base, const parallel::FlatLayout& layout,
+  // Adds what lies in this rank's partitions of the buckets, which `buffer` of the storage has.
+  void add_partitions(const std::string& name, const exec::Storage& storage,
+                      const std::string& buffer, const parallel::FlatLayout& layout,
                       const graph::Value& view, const Slice& slice) {
     const uint64_t end = view.offset + static_cast<uint64_t>(slice.elements()) * element_;
     for (const parallel::Held& h :
@@ -90,7 +90,7 @@ class Collect {
       Slice part = slice;
       part.begin = static_cast<int64_t>((h.begin - view.offset) / element_);
       part.end = static_cast<int64_t>((h.end - view.offset) / element_);
-      add({name, programs_.dtype(), part, base + h.at, first_of_tensor_axis(slice)});
+      add({name, programs_.dtype(), part, storage.find(buffer, h.at), first_of_tensor_axis(slice)});
     }
   }
 

@@ -1,7 +1,11 @@
 #include "runtime/exec/program.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
+#include "plugins/host/error.h"
 #include "runtime/exec/placement.h"
 #include "runtime/graph/autodiff.h"
 #include "tests/runtime/support/compile.h"
@@ -393,14 +397,81 @@ TEST(Program, SavedDataThatNobodyReadsHasAPlace) {
 TEST(Storage, OneBufferForEachName) {
   const auto device = test::open_device("reference");
   Storage storage(device);
-  void* a = storage.buffer("a", 64);
-  EXPECT_EQ(storage.buffer("a", 64), a);
+  storage.buffer("a", 64);
+  void* const a = storage.find("a");
+  storage.buffer("a", 64);
+  EXPECT_EQ(storage.find("a"), a);
   EXPECT_EQ(storage.find("b"), nullptr);
   EXPECT_EQ(storage.bytes("a"), 64u);
   storage.buffer("b", 100);
   EXPECT_EQ(storage.total_bytes(), 164u);
   EXPECT_EQ(*static_cast<const char*>(a), 0);
   EXPECT_ANY_THROW(storage.buffer("a", 65));
+}
+
+// A device whose buffers have at most 1024 bytes.
+std::shared_ptr<plugins::host::Device> open_with_small_buffers() {
+  ::setenv("RUNTIME_SIMULATED_LARGEST_BUFFER", "1024", 1);
+  const auto device = test::open_device("simulated", {{"memory_mb", "1"}});
+  ::unsetenv("RUNTIME_SIMULATED_LARGEST_BUFFER");
+  return device;
+}
+
+std::vector<std::byte> bytes_of(size_t count) {
+  std::vector<std::byte> bytes(count);
+  for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<std::byte>(i * 7 + i / 256);
+  return bytes;
+}
+
+TEST(Storage, ABufferMayLieInPieces) {
+  Storage storage(open_with_small_buffers());
+  storage.buffer("flat", 2048, {1024, 1536});
+  EXPECT_EQ(storage.total_bytes(), 2048u);
+  EXPECT_EQ(storage.contiguous("flat", 1000), 24u);
+  EXPECT_EQ(storage.contiguous("flat", 1536), 512u);
+  EXPECT_EQ(storage.find("flat", 1030), storage.find("flat", 1024) + 6);
+  EXPECT_EQ(storage.device()->memory_info().allocated_bytes, 2048u);
+  plugins::host::Stream stream = storage.device()->create_stream();
+  write_bytes(storage, stream, "flat", 500, bytes_of(1300));
+  EXPECT_EQ(read_bytes(storage, stream, "flat", 500, 1300), bytes_of(1300));
+  EXPECT_ANY_THROW(storage.buffer("flat", 2048, {1024})) << "other cuts";
+  EXPECT_ANY_THROW(storage.buffer("large", 1025)) << "no piece is that large";
+}
+
+TEST(Arena, LiesInPiecesOfTheLargestBuffer) {
+  const auto device = open_with_small_buffers();
+  Arena arena(device, true);
+  EXPECT_EQ(arena.piece(), 1024u);
+  arena.reserve(2500);
+  EXPECT_EQ(arena.at(0), nullptr);
+  arena.materialise();
+  const uint64_t version = arena.version();
+  EXPECT_EQ(device->memory_info().allocated_bytes, 2560u) << "1024, 1024 and 452, rounded up";
+  EXPECT_EQ(arena.at(1030), arena.at(1024) + 6);
+  arena.reserve(2000);
+  EXPECT_EQ(arena.version(), version);
+  arena.reserve(3000);
+  EXPECT_NE(arena.version(), version);
+  EXPECT_EQ(Arena(test::open_device("simulated")).piece(), UINT64_MAX);
+}
+
+TEST(Program, AValueThatIsLargerThanABufferIsRefusedByName) {
+  Graph g;
+  Build build(g);
+  build.layer = "wide";
+  const ValueId x = test::add_value(g, "x", ValueKind::kInput, {16, 16});
+  const ValueId y = build.node1(RT_OP_SCALE, {x}, {16, 16}, {{RT_ATTR_ALPHA, 2.0}});
+  g.value(y).kind = ValueKind::kOutput;
+  try {
+    const GraphRun run(g, open_with_small_buffers());
+    FAIL() << "2048 bytes fit into 1024";
+  } catch (const plugins::host::Error& error) {
+    EXPECT_EQ(error.code(), RT_ERROR_OUT_OF_MEMORY);
+    EXPECT_THAT(error.what(), testing::HasSubstr("scale of layer 'wide'"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("[16, 16]"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("has 2048 bytes"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("at most 1024"));
+  }
 }
 
 }  // namespace

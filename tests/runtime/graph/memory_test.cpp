@@ -43,6 +43,32 @@ TEST(MemoryPlan, NeverOverlapsWhatLivesAtTheSameTime) {
   }
 }
 
+TEST(MemoryPlan, NoBufferLiesInTwoPieces) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 300; ++round) {
+    const uint64_t alignment = uint64_t{1} << random() % 6, piece = 512 * alignment;
+    std::vector<BufferRequest> requests(random() % 60);
+    for (BufferRequest& r : requests) {
+      r.bytes = random() % 5 == 0 ? piece : random() % piece;
+      r.first = static_cast<int>(random() % 20);
+      r.last = r.first + static_cast<int>(random() % 10);
+    }
+    const MemoryPlan plan = plan_memory(requests, alignment, piece);
+    expect_sound(requests, plan, alignment);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      const uint64_t last = plan.offsets[i] + std::max<uint64_t>(requests[i].bytes, 1) - 1;
+      EXPECT_EQ(plan.offsets[i] / piece, last / piece) << requests[i].bytes << " bytes";
+    }
+    if (HasFailure()) FAIL() << "round " << round;
+  }
+}
+
+TEST(MemoryPlan, WhatStandsInTheWayOfAPieceIsPassed) {
+  // The third does not fit behind the first in piece 0, nor in front of the second in piece 1.
+  const MemoryPlan plan = plan_memory({{96, 0, 9}, {128, 0, 9}, {64, 0, 9}}, 32, 128);
+  EXPECT_EQ(plan.offsets, (std::vector<uint64_t>{128, 0, 256}));
+}
+
 TEST(MemoryPlan, UsesMemoryAgain) {
   // A chain: each buffer overlaps its neighbours in time only, so two places are enough.
   std::vector<BufferRequest> chain;

@@ -98,6 +98,44 @@ TEST(FlatLayout, APartOfTheWholeHasPartsOfBuckets) {
   EXPECT_EQ(ranges(part.buckets[1], 2), (Ranges{{256, 512}, {512, 512}}));
 }
 
+// 64 bytes of each buffer are left for the loss.
+TEST(FlatLayout, ABufferThatIsTooLargeIsCutBetweenBuckets) {
+  const FlatLayout layout = lay_out({256, 128, 64, 300}, {.largest_buffer = 576});
+  EXPECT_EQ(layout.offsets, (std::vector<uint64_t>{0, 256, 384, 448}));
+  EXPECT_EQ(layout.cuts, std::vector<uint64_t>{256});
+  ASSERT_EQ(layout.buckets.size(), 2u);
+  EXPECT_EQ(layout.buckets[1].end, 768u);
+  EXPECT_TRUE(lay_out({256, 128, 64, 300}, {.largest_buffer = 832}).cuts.empty());
+  FlatLayout part = part_of(layout, 0, 2);
+  EXPECT_EQ(part.cuts, std::vector<uint64_t>{256});
+  part = part_of(layout, 1, 2);
+  EXPECT_TRUE(part.cuts.empty());
+}
+
+TEST(FlatLayout, NoPieceIsLargerThanABuffer) {
+  const std::vector<uint64_t> sizes = {4, 700, 64, 1, 129, 3000, 8, 500, 500, 500};
+  for (const int ranks : {1, 2, 3, 7}) {
+    for (const uint64_t bucket : {uint64_t{100}, uint64_t{1000}, UINT64_MAX}) {
+      const FlatLayoutOptions options{
+          .world_size = ranks, .bucket_bytes = bucket, .largest_buffer = 4096};
+      const FlatLayout layout = lay_out(sizes, options);
+      std::vector<uint64_t> ends = layout.cuts;
+      ends.push_back(layout.bytes);
+      uint64_t begin = 0;
+      for (const uint64_t end : ends) {
+        EXPECT_LT(begin, end);
+        EXPECT_LE(end - begin, options.most_bytes());
+        begin = end;
+      }
+      for (const uint64_t cut : layout.cuts) {
+        EXPECT_EQ(layout.buckets[bucket_of(layout, cut)].begin, cut);
+        EXPECT_EQ(cut % (64 * static_cast<uint64_t>(ranks)), 0u) << "of partitions, too";
+      }
+      EXPECT_FALSE(layout.cuts.empty());
+    }
+  }
+}
+
 TEST(FlatLayout, NothingHasNoBucket) {
   EXPECT_TRUE(lay_out({}, {.world_size = 2}).buckets.empty());
 }
