@@ -171,10 +171,29 @@ void forward(Step& step, const StepInput& input) {
   v.shard_hints = std::move(net.shards);
 }
 
+// A batch normalisation of one value per channel learns nothing from its input. Those that are
+// split among ranks or leave out padding count their values in the step itself.
+void note_single_values(Step& step) {
+  for (const graph::Node& node : step.graph.nodes) {
+    if (node.op != RT_OP_BATCH_NORM) continue;
+    const graph::Dims& dims = step.graph.value(node.inputs[0]).dims;
+    if (graph::element_count(dims) != dims.back()) continue;
+    step.notes.push_back(
+        "layer '" + node.layer +
+        "' normalises one value per channel in a training step: a single sample of one position "
+        "has the variance 0, so that the layer gives its bias whatever the input is, passes no "
+        "gradient on and moves its running variance towards 0 (PyTorch refuses it: \"Expected more "
+        "than 1 value per channel when training\"); use larger batches or micro-batches, "
+        "dataset.last_batch = \"drop\", parallelism.sync_batch_norm, or layer_norm");
+    return;
+  }
+}
+
 void add_loss(Step& step, const StepInput& input) { Loss(step, input).run(); }
 
 void check_task(Step& step, const StepInput& input) {
   if (input.form.purpose == Purpose::kToken) return;  // it has the shapes of one token
+  if (input.form.backward()) note_single_values(step);
   check_predictions(step, input.recipe);
   check_tokens(step, input.recipe);
   if (!input.strategy.recompute_blocks || !step.values.blocks.empty()) return;

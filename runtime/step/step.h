@@ -94,10 +94,11 @@ struct StepValues {
   model::KeyValueCache cache;  // of kPrompt and kToken
   int64_t predictions = 0;     // last dimension of the output of the whole model
   UpdateInputs update;
-  graph::ValueId dropout_step = graph::kNone;   // int64 [1]
-  graph::ValueId one = graph::kNone;            // persistent [1] that must hold 1
-  graph::ValueId loss_scaling = graph::kNone;   // persistent [3], with float16 only
-  graph::ValueId loss_gradient = graph::kNone;  // [1]: `one`, or the scale in `loss_scaling`
+  graph::ValueId dropout_step = graph::kNone;    // int64 [1]
+  graph::ValueId one = graph::kNone;             // persistent [1] that must hold 1
+  graph::ValueId loss_scaling = graph::kNone;    // persistent [3], with float16 only
+  graph::ValueId loss_gradient = graph::kNone;   // [1]: `one`, or the scale in `loss_scaling`
+  graph::ValueId gradient_scale = graph::kNone;  // output [1]: of training.max_norm, else kNone
   // Views into "parameters" or "frozen"; running statistics lie in values of their own.
   std::vector<model::Parameter> parameters;
   std::vector<uint64_t> offsets;  // by parameter: bytes into its flat buffer

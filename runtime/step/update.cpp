@@ -54,7 +54,11 @@ class AddUpdate {
                        max_norm);
       return scale;
     }
-    if (limit > 0) return build_.node1(RT_OP_CLIP_SCALE, {square_sum()}, {1}, max_norm);
+    if (limit > 0) {
+      values_.gradient_scale = build_.node1(RT_OP_CLIP_SCALE, {square_sum()}, {1}, max_norm);
+      keep_output(graph_, values_.gradient_scale, "gradient_scale");
+      return values_.gradient_scale;
+    }
     return values_.one;
   }
 

@@ -6,7 +6,7 @@
 namespace runtime::train {
 
 LossWindow::LossWindow(std::shared_ptr<plugins::host::Device> device, rt_dtype dtype)
-    : dtype_(dtype), memory_(device->allocate(kSize * 8, RT_MEMORY_PINNED_HOST)) {
+    : dtype_(dtype), memory_(device->allocate(kSize * 16, RT_MEMORY_PINNED_HOST)) {
   for (int64_t i = 0; i < kSize; ++i) events_.push_back(device->create_event());
 }
 
@@ -20,31 +20,39 @@ LossWindow::~LossWindow() {
   }
 }
 
-void LossWindow::push(plugins::host::Stream& stream, const void* address, double weight) {
-  stream.copy(slot(pushed_), address, dtype_ == RT_FLOAT64 ? 8 : 4);
-  events_[pushed_ % kSize].record(stream);
-  weights_[pushed_ % kSize] = weight;
+void LossWindow::push(plugins::host::Stream& stream, const void* loss, const void* scale,
+                      double weight) {
+  const uint64_t bytes = dtype_ == RT_FLOAT64 ? 8 : 4;
+  const auto at = static_cast<size_t>(pushed_ % kSize);
+  stream.copy(slot(pushed_), loss, bytes);
+  scaled_[at] = scale != nullptr;
+  if (scaled_[at]) stream.copy(slot(pushed_) + 8, scale, bytes);
+  events_[at].record(stream);
+  weights_[at] = weight;
   ++pushed_;
+}
+
+double LossWindow::number(const std::byte* from) const {
+  if (dtype_ == RT_FLOAT64) {
+    double value;
+    std::memcpy(&value, from, sizeof(value));
+    return value;
+  }
+  float value;
+  std::memcpy(&value, from, sizeof(value));
+  return value;
 }
 
 std::optional<WeighedLoss> LossWindow::pop(bool wait) {
   if (popped_ == pushed_) return std::nullopt;
-  plugins::host::Event& event = events_[popped_ % kSize];
+  const auto at = static_cast<size_t>(popped_ % kSize);
   if (wait) {
-    event.synchronize();
-  } else if (!event.query()) {
+    events_[at].synchronize();
+  } else if (!events_[at].query()) {
     return std::nullopt;
   }
-  const double weight = weights_[popped_ % kSize];
-  const std::byte* from = slot(popped_++);
-  if (dtype_ == RT_FLOAT64) {
-    double value;
-    std::memcpy(&value, from, sizeof(value));
-    return WeighedLoss{value, weight};
-  }
-  float value;
-  std::memcpy(&value, from, sizeof(value));
-  return WeighedLoss{value, weight};
+  const std::byte* const from = slot(popped_++);
+  return WeighedLoss{number(from), weights_[at], scaled_[at] ? number(from + 8) : 1};
 }
 
 }  // namespace runtime::train

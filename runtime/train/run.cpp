@@ -373,7 +373,20 @@ class Run {
 
   void check_loss(const StepResult& r) {
     if (!std::isfinite(r.loss)) not_finite(r);
+    if (r.scale == 0) clipped_to_zero(r);
     if (r.weight == 0) nothing_counts("step " + std::to_string(r.step + 1), "batch");
+  }
+
+  // The square of the norm of a finite gradient can be infinite. Said once.
+  void clipped_to_zero(const StepResult& r) {
+    if (overflown_) return;
+    overflown_ = true;
+    reporter_.note(
+        "warning: the norm of the gradient of step " + std::to_string(r.step + 1) +
+        " is too large for " + config_.training.dtype +
+        " (the sum of its squares is infinite), so that training.max_norm has scaled the gradient "
+        "to 0 and the step has changed nothing; normalise the inputs and targets, lower the "
+        "initial weights, or clip each number as well (training.max_value)");
   }
 
   // `part`: what has no label that counts. Said once.
@@ -567,7 +580,7 @@ class Run {
   std::optional<Profiler> profiler_;
   int64_t interval_samples_ = 0, items_ = 0;
   int64_t validated_ = 0;  // number of steps at the last validation
-  bool warned_ = false;
+  bool warned_ = false, overflown_ = false;
   std::set<std::string> uncounted_;  // what has been said to count nothing
 };
 

@@ -70,7 +70,9 @@ struct Trainer::State {
   void add_predictions(ValidationMetrics& metrics, const StepProgram& p, const data::Batch& batch);
   // The labels of a batch, which begins with its valid rows, without those that are ignored.
   double counted_labels(const data::Batch& batch) const;
-  StepResult next_loss(const WeighedLoss& loss) { return {results++, loss.loss, loss.weight}; }
+  StepResult next_loss(const WeighedLoss& loss) {
+    return {results++, loss.loss, loss.weight, loss.scale};
+  }
   std::vector<const model::Parameter*> statistics();
   std::vector<int> replicas() const;
 
@@ -269,6 +271,7 @@ void Trainer::step(const data::Batch& batch, double learning_rate) {
   const exec::HostSpan span(s.spans, exec::SpanKind::kReport);
   if (s.losses->full()) s.early.push_back(s.next_loss(*s.losses->pop(true)));
   s.losses->push(s.programs.stream(), last.program->address(last.values.loss),
+                 last.address(last.values.gradient_scale),
                  weight_of_step(batch, s.programs.config().training.global_batch_size));
   ++s.steps;
 }

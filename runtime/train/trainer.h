@@ -37,6 +37,7 @@ struct StepResult {
   int64_t step = 0;  // from 0
   double loss = 0;
   double weight = 1;  // of the loss in a mean, see loss_mean.h; 0: no label counts
+  double scale = 1;   // by which training.max_norm has clipped the gradient
 };
 
 // One rank of a job, used by one thread at a time; several trainers may live in one process. Every

@@ -291,5 +291,30 @@ class PlateauOfNegativeValues(Training):
         self.assertTrue(math.isfinite(last["lr"]))
 
 
+class Unusual(Training):
+    """What a step computes without an error, and no one would want."""
+
+    def test_batch_normalisation_of_a_single_value_is_noted_once(self):
+        rows = [(i / 16, i / 8) for i in range(9)]  # the third batch has one sample
+        self.table(rows, rows)
+        self.write("run.toml", TABLE.replace("layers = [ ", 'layers = [ { type = "linear", features = 4 }, { type = "batch_norm" }, '))
+        said = self.train("run", training__epochs=2)
+        self.assertEqual(said.count("normalises one value per channel in a training step"), 1, said)
+        self.assertIn("note: layer 'bn1'", said)
+        self.assertNotIn("normalises one value", self.train("run", job__overwrite="true", dataset__last_batch="drop"))
+        said = self.train("run", job__overwrite="true", training__micro_batch_size=1)
+        self.assertEqual(said.count("normalises one value per channel in a training step"), 1, said)
+
+    def test_a_gradient_whose_norm_is_infinite_is_warned_of_once(self):
+        rows = [(1e3, 1e17)] * 8
+        self.table(rows, rows)
+        said = self.train("run", training__max_norm=1.0, optimizer__lr=0.1)
+        self.assertEqual(said.count("the norm of the gradient of step 1 is too large for float32"), 1, said)
+        self.assertIn("training.max_norm has scaled the gradient to 0", said)
+        said = self.train("run", job__overwrite="true", training__max_norm=1.0, optimizer__lr=0.1, training__dtype="float64",
+                          device__backend="reference")
+        self.assertNotIn("the norm of the gradient", said)
+
+
 if __name__ == "__main__":
     support.main()

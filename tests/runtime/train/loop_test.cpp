@@ -36,13 +36,14 @@ TEST(LossWindowTest, KeepsTheOrderWhileTheDeviceRuns) {
   std::vector<double> popped;
   const auto take = [&](const WeighedLoss& loss) {
     EXPECT_EQ(loss.weight, loss.loss / 8);
+    EXPECT_EQ(loss.scale, static_cast<int>(loss.loss) % 2 == 0 ? loss.loss : 1);
     popped.push_back(loss.loss);
   };
   for (int i = 0; i < 10; ++i) {
     if (window.full()) take(*window.pop(true));
     const double loss = i;
     stream.copy(memory.data(), &loss, sizeof(loss));
-    window.push(stream, memory.data(), loss / 8);
+    window.push(stream, memory.data(), i % 2 == 0 ? memory.data() : nullptr, loss / 8);
   }
   EXPECT_TRUE(window.full());
   while (const auto loss = window.pop(true)) take(*loss);
@@ -56,7 +57,7 @@ TEST(LossWindowTest, DoesNotWaitUnlessAsked) {
   LossWindow window(device, RT_FLOAT32);
   const float loss = 2.5f;
   stream.copy(memory.data(), &loss, sizeof(loss));
-  window.push(stream, memory.data(), 1);
+  window.push(stream, memory.data(), nullptr, 1);
   std::optional<WeighedLoss> popped;
   while (!(popped = window.pop(false))) usleep(1000);
   EXPECT_EQ(popped->loss, 2.5);
