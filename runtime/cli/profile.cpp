@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "runtime/analysis/gather_texts.h"
 #include "runtime/analysis/profile.h"
 #include "runtime/analysis/roofline.h"
 #include "runtime/analysis/trace.h"
+#include "runtime/exec/texts.h"
 #include "runtime/system/atomic_file.h"
 #include "runtime/system/available_memory.h"
 
@@ -179,8 +179,8 @@ void report_profile(const Session& s, const train::RunResult& result, train::Rep
   const auto first = static_cast<double>(analysis::first_ns(result.recording));
   const auto origin = static_cast<int64_t>(-programs.maximum({-first})[0]);
   const std::vector<std::string> ranks =
-      analysis::gather_texts(analysis::to_json(profile), s.rank.collectives);
-  const std::vector<std::string> events = analysis::gather_texts(
+      exec::gather_texts(analysis::to_json(profile), s.rank.collectives);
+  const std::vector<std::string> events = exec::gather_texts(
       analysis::trace_events(result.recording, programs, s.rank.place.rank, origin),
       s.rank.collectives);
   s.rank.on_main("writing the profile", [&] {

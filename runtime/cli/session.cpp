@@ -10,9 +10,11 @@
 #include "plugins/host/error.h"
 #include "runtime/analysis/memory_advice.h"
 #include "runtime/error.h"
+#include "runtime/exec/texts.h"
 #include "runtime/launch/open_device.h"
 #include "runtime/launch/plugin_tables.h"
 #include "runtime/step/ranks.h"
+#include "runtime/train/checkpoint/find.h"
 
 namespace runtime::cli {
 
@@ -41,12 +43,7 @@ std::string agreed_checkpoint(const launch::Rank& rank,
   if (!find_checkpoint) return {};
   std::string found;
   rank.on_main("checking the checkpoint", [&] { found = find_checkpoint(); });
-  if (rank.collectives == nullptr) return found;
-  uint64_t size = found.size();
-  rank.collectives->broadcast(&size, sizeof(size), 0);
-  found.resize(size);
-  if (size > 0) rank.collectives->broadcast(found.data(), size, 0);
-  return found;
+  return exec::broadcast_text(std::move(found), rank.collectives);
 }
 
 // Runs `work`. If device memory is exhausted, the trainer is released, and the error is thrown
@@ -97,8 +94,14 @@ Session::Session(const launch::Rank& r, Datasets& datasets,
   data = reading.get();
   if (rank.collectives != nullptr)
     rank.collectives->compare("item of the configuration", common_items(*this));
-  if (const std::string path = agreed_checkpoint(rank, find_checkpoint); !path.empty()) {
-    resumed = train::open_checkpoint(path);
+  const std::string path = agreed_checkpoint(rank, find_checkpoint);
+  if (find_checkpoint && config.checkpoint.resume == "auto")
+    train::check_newest(std::filesystem::path(rank.run_folder) / train::kCheckpoints,
+                        rank.collectives);
+  if (!path.empty()) {
+    resumed = train::open_checkpoint(
+        path, rank.collectives,
+        [this](const char* what, const std::function<void()>& work) { rank.on_main(what, work); });
     resume_notes = train::check_resumable(*resumed, config, *data.train);
     if (const std::string& saved = resumed->manifest.state.preparation; !saved.empty())
       data::check_same(data::parse_preparation(saved, path), data.preparation, path);
