@@ -10,7 +10,6 @@
 #include "plugins/host/error.h"
 #include "runtime/analysis/memory_advice.h"
 #include "runtime/error.h"
-#include "runtime/exec/texts.h"
 #include "runtime/launch/open_device.h"
 #include "runtime/launch/plugin_tables.h"
 #include "runtime/step/ranks.h"
@@ -43,7 +42,7 @@ std::string agreed_checkpoint(const launch::Rank& rank,
   if (!find_checkpoint) return {};
   std::string found;
   rank.on_main("checking the checkpoint", [&] { found = find_checkpoint(); });
-  return exec::broadcast_text(std::move(found), rank.collectives);
+  return rank.broadcast_text(std::move(found));
 }
 
 // Runs `work`. If device memory is exhausted, the trainer is released, and the error is thrown

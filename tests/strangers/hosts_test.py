@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import subprocess
-import unittest
+import time
 
 import support
 
@@ -156,6 +156,44 @@ class WithoutACommonFolder(Hosts):
         os.remove(self.path("b", "run", "checkpoints", "step-000000003", "rank-1.safetensors"))  # half a copy
         self.assertIn("saved after step 3", self.ranks(["a", "b"], "--resume", "run/checkpoints/step-000000003", "--set",
                                                        "job.dump_folder=other")[0])
+
+
+class NamesOfHosts(Hosts):
+    def setUp(self):
+        super().setUp()
+        if subprocess.run([*self.on("node-a"), "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("this user may not give a host another name")
+
+    @staticmethod
+    def on(host):
+        return ["unshare", "--user", "--map-root-user", "--uts", "sh", "-c", f'hostname {host} && exec "$@"', "sh"]
+
+    def start(self, rank, host, *arguments):
+        command = [*self.on(host), os.path.abspath(support.RUNTIME), "train", self.path("run.toml"), "--set", "job.dump_folder=run", "--set",
+                   "comm.rendezvous_address=" + self.path("meeting"), *arguments]
+        return subprocess.Popen(command, cwd=self.path("shared"), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                stdin=subprocess.DEVNULL, env={**os.environ, "RUNTIME_RANK": str(rank), "RUNTIME_WORLD_SIZE": "2"})
+
+    def test_of_ranks_that_disagree(self):
+        for hosts, names in ((("node-a", "node-b"), ("rank 0 (node-a)", "rank 1 (node-b)")), (("node-a", "node-a"), ("rank 0", "rank 1"))):
+            ranks = [self.start(rank, host, "--set", f"optimizer.lr=0.{rank + 1}") for rank, host in enumerate(hosts)]
+            said = [rank.communicate(timeout=60)[0] for rank in ranks]
+            self.assertEqual([rank.returncode for rank in ranks], [4, 4], said)
+            self.assertIn(f'{names[0]} has "lr = 0.1", {names[1]} has "lr = 0.2"', said[0])
+
+    def test_of_a_rank_that_is_lost(self):
+        ranks = [self.start(rank, host, "--set", "training.epochs=1000000", "--set", "checkpoint.interval_steps=0")
+                 for rank, host in enumerate(("node-a", "node-b"))]
+        metrics = self.path("shared", "run", "metrics.jsonl")
+        end = time.monotonic() + 60
+        while not (os.path.exists(metrics) and os.path.getsize(metrics) > 0) and time.monotonic() < end:
+            time.sleep(0.01)
+        ranks[1].kill()
+        ranks[1].communicate(timeout=60)
+        said = ranks[0].communicate(timeout=60)[0]
+        self.assertEqual(ranks[0].returncode, 4, said)
+        self.assertIn("rank 1 (node-b) of 2 is lost", said)
+        self.assertIn("on rank 0 (node-a)", said)
 
 
 if __name__ == "__main__":

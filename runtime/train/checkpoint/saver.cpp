@@ -131,6 +131,10 @@ CheckpointSaver::~CheckpointSaver() {
   if (rank_ == 0 && !failure_.empty()) fs::remove_all(temporary_, ignored);
 }
 
+std::string CheckpointSaver::name_of(int rank) const {
+  return programs_.collectives()->watchdog().rank_name(rank);
+}
+
 fs::path CheckpointSaver::done_file(int rank) const {
   return temporary_ / (".rank-" + std::to_string(rank) + ".done");
 }
@@ -240,8 +244,7 @@ void CheckpointSaver::lead(const SavedState& state, std::vector<SavedFile> files
 
 // Writes what another rank has sent.
 void CheckpointSaver::write_of(int rank, std::vector<SavedFile>& files) const {
-  if (!sent_.fault[rank].empty())
-    throw NumericError("rank " + std::to_string(rank) + ": " + sent_.fault[rank]);
+  if (!sent_.fault[rank].empty()) throw NumericError(name_of(rank) + ": " + sent_.fault[rank]);
   for (const auto& [name, text] : {std::pair(rank_file(rank), &sent_.tensors[rank]),
                                    std::pair(decisions_file(rank), &sent_.decisions[rank])}) {
     system::write_file((temporary_ / name).string(), *text);
@@ -256,12 +259,10 @@ void CheckpointSaver::add_files_of(int rank, std::vector<SavedFile>& files) cons
   while (!(text = present_text(done_file(rank))).ends_with(kEndOfText)) {
     const auto now = std::chrono::steady_clock::now();
     if (fs::exists(failed_file(rank)))
-      throw DataError("rank " + std::to_string(rank) + ": " +
-                      data::read_text(failed_file(rank).string()));
+      throw DataError(name_of(rank) + ": " + data::read_text(failed_file(rank).string()));
     if (programs_.collectives() != nullptr) programs_.collectives()->watchdog().check();
     if (ending_) given_up = std::min(given_up, now + kPatience);
-    if (now > given_up)
-      throw DataError("rank " + std::to_string(rank) + " has not written its part");
+    if (now > given_up) throw DataError(name_of(rank) + " has not written its part");
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   for (const auto& f : nlohmann::json::parse(text)) files.push_back({f.at(0), f.at(1), f.at(2)});

@@ -69,6 +69,7 @@ class CheckpointSaver {
   void lead(const SavedState& state, std::vector<SavedFile> files) const;
   void tell(const std::vector<SavedFile>& files) const;
   void add_files_of(int rank, std::vector<SavedFile>& files) const;
+  std::string name_of(int rank) const;  // for messages
   std::filesystem::path done_file(int rank) const;
   std::filesystem::path failed_file(int rank) const;
 
