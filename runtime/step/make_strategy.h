@@ -23,6 +23,8 @@ struct RankOfJob {
   // kParameterAlignment.
   uint64_t alignment = 1;
   bool only_planned = false;  // no rank exists, see PipelineParallel::only_planned
+  // The cut that make_strategy() has made for another rank of the job; empty: it is made again.
+  std::vector<parallel::StagedLayer> stages = {};
 };
 
 // `config` is resolved (see ranks.h). With a pipeline the cut into stages is that of rank 0's
