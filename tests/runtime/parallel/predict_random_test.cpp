@@ -49,8 +49,8 @@ class RandomStep {
     if (to >= 0 && to < places) transfer(graph, RT_SEND, to, number(0, 1));
   }
   void transfer(Graph& graph, int kind, int peer, int between) {
-    const auto pair = graph::Rewriter(graph).transfer(kind, vector(graph), peer,
-                                                      kPipelineCommunicator, "x");
+    const auto pair =
+        graph::Rewriter(graph).transfer(kind, vector(graph), peer, kPipelineCommunicator, "x");
     add(graph, pair, between);
   }
   void bucket(Graph& graph) {
@@ -145,9 +145,8 @@ class Plain {
 
   void start(int p, const graph::Collective& c) {
     const int from = c.kind == RT_SEND ? p : c.peer, to = c.kind == RT_SEND ? c.peer : p;
-    const std::string path = c.is_transfer()
-                                 ? std::to_string(from) + ">" + std::to_string(to)
-                                 : "of " + std::to_string(p);
+    const std::string path = c.is_transfer() ? std::to_string(from) + ">" + std::to_string(to)
+                                             : "of " + std::to_string(p);
     Player& player = players_[p];
     const std::pair<std::string, int> id = {path, player.calls[path]++};
     player.open[c.token] = id;

@@ -9,8 +9,7 @@ TEST(RankNames, HaveTheHostWhereThereAreSeveral) {
   const RankNames names({"node-a", "node-a", "node-b"});
   EXPECT_EQ(names.of(0), "rank 0 (node-a)");
   EXPECT_EQ(names.of(std::vector<int>{2}), "rank 2 (node-b)");
-  EXPECT_EQ(names.of(std::vector<int>{0, 1, 2}),
-            "ranks 0 (node-a), 1 (node-a) and 2 (node-b)");
+  EXPECT_EQ(names.of(std::vector<int>{0, 1, 2}), "ranks 0 (node-a), 1 (node-a) and 2 (node-b)");
 }
 
 TEST(RankNames, AreNumbersOnOneHostOrAnUnknownOne) {
