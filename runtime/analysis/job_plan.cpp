@@ -36,7 +36,7 @@ std::string layers_of(const train::StepProgram& p) {
 
 class RolePlanner {
  public:
-  RolePlanner(const Planner& planner, const config::Config& config, const train::PlannedRank& rank)
+  RolePlanner(const Planner& planner, const config::Config& config, train::PlannedRank rank)
       : planner_(planner),
         programs_(config, planner.spec, planner.device, own_options(planner), rank),
         keys_(step::is_asynchronous(config, rank.world_size)
@@ -63,19 +63,27 @@ class RolePlanner {
     return memory_of(programs_).total() <= planner_.device->memory_info().free_bytes;
   }
 
+  // Measures what no program of the planner has measured yet.
   void measure() {
-    programs_.storage().materialise();
-    programs_.arena().materialise();
     for (const step::StepForm& key : keys_) {
       if (input_seconds_.contains(key)) continue;  // another micro-step with the same program
       train::StepProgram& p = programs_.get(key);
+      exec::NodeTimes& known = *planner_.times;
+      const std::string upload = "upload of " + std::to_string(p.input_bytes) + " bytes";
+      const auto seconds = known.find(upload);
+      if (seconds != known.end() && p.program->take_times(known)) {
+        input_seconds_[key] = seconds->second;
+        continue;
+      }
+      take_memory();
       // With a factor of 0 an optimizer would skip the update.
       if (void* const one = p.address(p.values.one))
         programs_.write(one, exec::encode({1.0}, programs_.dtype()));
       const data::Batch zeros =
           data::zero_batch(planner_.spec, key.rows * programs_.strategy().batch.shards_of_rank());
-      input_seconds_[key] =
-          p.program->measure(programs_.stream(), [&] { programs_.upload(p, zeros, 0, 0, 0); });
+      input_seconds_[key] = p.program->measure(
+          programs_.stream(), [&] { programs_.upload(p, zeros, 0, 0, 0); }, known);
+      known.emplace(upload, input_seconds_[key]);
     }
   }
 
@@ -100,8 +108,18 @@ class RolePlanner {
   }
 
   const std::vector<std::string>& notes() const { return programs_.notes(); }
+  const std::vector<parallel::StagedLayer>& stages() const {
+    return programs_.strategy().pipeline.stages;
+  }
 
  private:
+  void take_memory() {
+    if (has_memory_) return;
+    programs_.storage().materialise();
+    programs_.arena().materialise();
+    has_memory_ = true;
+  }
+
   // Returns the graph with the copy of the batch to the device as its first node.
   std::shared_ptr<const graph::Graph> with_input(const step::StepForm& key) {
     auto graph = std::make_shared<graph::Graph>(programs_.get(key).program->graph());
@@ -123,6 +141,7 @@ class RolePlanner {
   std::vector<step::StepForm> keys_;
   std::map<step::StepForm, double>
       input_seconds_;  // seconds of the upload, by step form, if measured
+  bool has_memory_ = false;
 };
 
 void add_notes(const std::vector<std::string>& more, std::vector<std::string>& notes) {
@@ -202,9 +221,11 @@ JobPlan Planner::plan(const config::Config& config, int world_size) const {
   result.memory_limit = share_device ? memory / world_size : memory;
   result.measured = options.target.tune != exec::Tune::kOff;
   parallel::StepGraphs graphs;
+  std::vector<parallel::StagedLayer> stages;  // the same for all roles
   for (int place = 0; place < result.mesh.pipeline; ++place) {
     const int first = result.mesh.rank_of({0, 0, place});
-    RolePlanner planner(*this, config, {first, world_size});
+    RolePlanner planner(*this, config, {first, world_size, stages});
+    stages = planner.stages();
     RolePlan role = planner.describe();
     for (int i = 0; i < result.mesh.data * result.mesh.tensor; ++i) role.ranks.push_back(first + i);
     result.measured = result.measured && planner.has_room();

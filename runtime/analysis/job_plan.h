@@ -12,6 +12,7 @@
 #include "runtime/config/config.h"
 #include "runtime/data/dataset.h"
 #include "runtime/exec/compile_options.h"
+#include "runtime/exec/node_times.h"
 #include "runtime/parallel/predict.h"
 
 namespace runtime::train {
@@ -65,11 +66,13 @@ struct Planner {
   bool share_device = false;  // all ranks run on `device` together
   bool evaluates = false;     // the run also evaluates, which needs memory too
   bool trains = true;         // false: it does nothing else, for memory_advice()
+  // What has been measured so far, which all plans of one planner and its copies share.
+  std::shared_ptr<exec::NodeTimes> times = std::make_shared<exec::NodeTimes>();
 
   // Compiles the programs of one rank of each role without allocating their memory. If they fit
-  // into the free memory and device.tune is not "off", it then runs them to measure their times,
-  // one rank after the other. `config` is resolved for `world_size` ranks (see ranks.h). Throws
-  // what compiling a step throws.
+  // into the free memory and device.tune is not "off", it then runs their operations to measure
+  // them, each kind once for all plans. `config` is resolved for `world_size` ranks (see ranks.h).
+  // Throws what compiling a step throws.
   JobPlan plan(const config::Config& config, int world_size) const;
   // Adds the compute time of a job of one rank, which has the whole model and the global batch.
   void predict_alone(const config::Config& config, JobPlan& plan) const;

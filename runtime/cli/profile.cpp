@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "runtime/analysis/gather_texts.h"
 #include "runtime/analysis/profile.h"
 #include "runtime/analysis/roofline.h"
 #include "runtime/analysis/trace.h"
@@ -129,15 +128,16 @@ std::string summary(const RankProfile& p) {
   return text;
 }
 
-std::string other_ranks(const std::vector<std::string>& ranks) {
+std::string other_ranks(const std::vector<std::string>& ranks, const launch::Rank& own) {
   std::string text;
   for (size_t r = 1; r < std::min(ranks.size(), kRanks); ++r) {
     const auto j = nlohmann::json::parse(ranks[r]);
     text += fmt::format(
-        "\nrank {}: {:.3f} ms a step: {:.3f} exposed communication, {:.3f} waiting for data, "
+        "\n{}: {:.3f} ms a step: {:.3f} exposed communication, {:.3f} waiting for data, "
         "{:.3f} "
         "between steps; clock +-{:.0f} us",
-        r, j["step_ns"].get<double>() / 1e6, j["communication"]["exposed_ns"].get<double>() / 1e6,
+        own.collectives->watchdog().rank_name(static_cast<int>(r)),
+        j["step_ns"].get<double>() / 1e6, j["communication"]["exposed_ns"].get<double>() / 1e6,
         j["data_wait_ns"].get<double>() / 1e6, j["between_ns"].get<double>() / 1e6,
         j["clock"]["error_ns"].get<double>() / 1e3);
   }
@@ -178,18 +178,17 @@ void report_profile(const Session& s, const train::RunResult& result, train::Rep
       analysis::make_profile(result.recording, programs, s.rank.place.rank, limits);
   const auto first = static_cast<double>(analysis::first_ns(result.recording));
   const auto origin = static_cast<int64_t>(-programs.maximum({-first})[0]);
-  const std::vector<std::string> ranks =
-      analysis::gather_texts(analysis::to_json(profile), s.rank.collectives);
-  const std::vector<std::string> events = analysis::gather_texts(
-      analysis::trace_events(result.recording, programs, s.rank.place.rank, origin),
-      s.rank.collectives);
+  const std::vector<std::string> ranks = s.rank.gather_texts(analysis::to_json(profile));
+  const std::vector<std::string> events = s.rank.gather_texts(
+      analysis::trace_events(result.recording, programs, s.rank.place.rank, origin));
   s.rank.on_main("writing the profile", [&] {
     system::write_file(s.rank.run_folder + "/profile.json", profile_file(ranks));
     system::write_file(s.rank.run_folder + "/trace.json", analysis::trace_file(events));
     reporter.note(fmt::format("profile of rank 0, {} steps ({} to {}), for one step:\n",
                               profile.steps, profile.first_step, profile.last_step) +
-                  table(profile, s.device->is_inline()) + summary(profile) + other_ranks(ranks) +
-                  "\nprofile: " + s.rank.run_folder + "/profile.json, trace: " + s.rank.run_folder +
+                  table(profile, s.device->is_inline()) + summary(profile) +
+                  other_ranks(ranks, s.rank) + "\nprofile: " + s.rank.run_folder +
+                  "/profile.json, trace: " + s.rank.run_folder +
                   "/trace.json (open it in https://ui.perfetto.dev or chrome://tracing)");
   });
 }

@@ -13,6 +13,7 @@
 #include "runtime/launch/open_device.h"
 #include "runtime/launch/plugin_tables.h"
 #include "runtime/step/ranks.h"
+#include "runtime/train/checkpoint/find.h"
 
 namespace runtime::cli {
 
@@ -41,12 +42,7 @@ std::string agreed_checkpoint(const launch::Rank& rank,
   if (!find_checkpoint) return {};
   std::string found;
   rank.on_main("checking the checkpoint", [&] { found = find_checkpoint(); });
-  if (rank.collectives == nullptr) return found;
-  uint64_t size = found.size();
-  rank.collectives->broadcast(&size, sizeof(size), 0);
-  found.resize(size);
-  if (size > 0) rank.collectives->broadcast(found.data(), size, 0);
-  return found;
+  return rank.broadcast_text(std::move(found));
 }
 
 // Runs `work`. If device memory is exhausted, the trainer is released, and the error is thrown
@@ -98,8 +94,14 @@ Session::Session(const launch::Rank& r, Datasets& datasets,
   trains = !datasets.of_weights();
   if (rank.collectives != nullptr)
     rank.collectives->compare("item of the configuration", common_items(*this));
-  if (const std::string path = agreed_checkpoint(rank, find_checkpoint); !path.empty()) {
-    resumed = train::open_checkpoint(path);
+  const std::string path = agreed_checkpoint(rank, find_checkpoint);
+  if (find_checkpoint && config.checkpoint.resume == "auto")
+    train::check_newest(std::filesystem::path(rank.run_folder) / train::kCheckpoints,
+                        rank.collectives);
+  if (!path.empty()) {
+    resumed = train::open_checkpoint(
+        path, rank.collectives,
+        [this](const char* what, const std::function<void()>& work) { rank.on_main(what, work); });
     resume_notes = train::check_resumable(*resumed, config, *data.train);
     if (const std::string& saved = resumed->manifest.state.preparation; !saved.empty())
       data::check_same(data::parse_preparation(saved, path), data.preparation, path);

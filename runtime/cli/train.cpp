@@ -110,7 +110,7 @@ void announce(const Session& s, train::Reporter& reporter) {
   }
   for (const std::string& note : s.programs->notes()) reporter.note("note: " + note);
   if (s.resumed) {
-    reporter.note("resumed from " + s.resumed->path.string() + ", saved after step " +
+    reporter.note("resumed from " + s.resumed->path().string() + ", saved after step " +
                   std::to_string(s.resumed->manifest.state.step));
     for (const std::string& note : s.resume_notes) reporter.note("note: " + note);
   }
@@ -236,7 +236,7 @@ std::unique_ptr<train::Reporter> begin_run(Run& run, const Session& session, int
   session.rank.on_main("making the files of the run", [&] {
     std::error_code ignored;
     const bool same =
-        session.resumed && std::filesystem::equivalent(train::run_of(session.resumed->path),
+        session.resumed && std::filesystem::equivalent(train::run_of(session.resumed->path()),
                                                        session.rank.run_folder, ignored);
     std::optional<uint64_t> kept;
     if (same) kept = session.resumed->manifest.state.metrics_bytes;

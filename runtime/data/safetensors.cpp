@@ -117,6 +117,45 @@ std::string header_text(const std::string& path, const TensorFile& file,
   }
 }
 
+// What a file consists of. It refers to the tensors that it was made of.
+struct Content {
+  std::vector<const Named*> order;
+  std::string header;
+  std::array<uint8_t, kLengthSize> length{};  // of the header
+  uint64_t bytes = 0;                         // of the tensors
+  uint32_t crc = 0;                           // of the tensors' bytes, one after the other
+
+  // Passes everything on in its order: write(address, size).
+  template <class Write>
+  void write(Write&& write) const {
+    write(length.data(), length.size());
+    write(header.data(), header.size());
+    for (const Named* named : order) write(named->second.bytes.data(), named->second.bytes.size());
+  }
+
+  WrittenFile written() const {
+    const uint32_t before =
+        crc32(header.data(), header.size(), crc32(length.data(), length.size()));
+    return {length.size() + header.size() + bytes, joined_crc32(before, crc, bytes)};
+  }
+};
+
+Content lay_out(const std::string& path, const TensorFile& file) {
+  Content content;
+  content.order = file_order(path, file);
+  content.header = header_text(path, file, content.order);
+  // The tensors may be large: one pass over them serves both checksums.
+  for (const Named* named : content.order) {
+    content.crc = crc32(named->second.bytes.data(), named->second.bytes.size(), content.crc);
+    content.bytes += named->second.bytes.size();
+  }
+  Checksum checksum(content.header);
+  checksum.add_known(content.crc, content.bytes);
+  checksum.write_into(content.header);
+  content.length = length_bytes(content.header.size());
+  return content;
+}
+
 }  // namespace
 
 TensorFile read_safetensors(const std::string& path) { return parse(*open_file(path)); }
@@ -137,29 +176,22 @@ TensorFile parse_safetensors(const std::byte* data, std::size_t size, const std:
 constexpr uint64_t kLarge = uint64_t{64} << 20;
 
 WrittenFile write_safetensors(const std::string& path, const TensorFile& file) {
-  const std::vector<const Named*> order = file_order(path, file);
-  std::string header = header_text(path, file, order);
-  // The tensors may be large: one pass over them serves both checksums.
-  uint32_t crc = 0;
-  uint64_t bytes = 0;
-  for (const Named* named : order) {
-    crc = crc32(named->second.bytes.data(), named->second.bytes.size(), crc);
-    bytes += named->second.bytes.size();
-  }
-  Checksum checksum(header);
-  checksum.add_known(crc, bytes);
-  checksum.write_into(header);
+  const Content content = lay_out(path, file);
   using Size = system::AtomicFile::Size;
-  system::AtomicFile out(path, bytes >= kLarge ? Size::kLarge : Size::kOrdinary);
-  const std::array<uint8_t, kLengthSize> length = length_bytes(header.size());
-  out.write(length.data(), length.size());
-  out.write(header);
-  for (const Named* named : order) {
-    out.write(named->second.bytes.data(), named->second.bytes.size());
-  }
+  system::AtomicFile out(path, content.bytes >= kLarge ? Size::kLarge : Size::kOrdinary);
+  content.write([&](const void* data, std::size_t size) { out.write(data, size); });
   out.commit();
-  const uint32_t before = crc32(header.data(), header.size(), crc32(length.data(), length.size()));
-  return {length.size() + header.size() + bytes, joined_crc32(before, crc, bytes)};
+  return content.written();
+}
+
+std::string safetensors_text(const TensorFile& file, const std::string& name) {
+  const Content content = lay_out(name, file);
+  std::string text;
+  text.reserve(content.written().bytes);
+  content.write([&](const void* data, std::size_t size) {
+    text.append(static_cast<const char*>(data), size);
+  });
+  return text;
 }
 
 }  // namespace runtime::data

@@ -43,6 +43,8 @@ struct WrittenFile {
 // Writes to a temporary file beside `path`, which is synced and renamed, so that `path` is the old
 // or the new file and never a mixture. Throws DataError.
 WrittenFile write_safetensors(const std::string& path, const TensorFile& file);
+// Returns the bytes of such a file; `name` is used in messages.
+std::string safetensors_text(const TensorFile& file, const std::string& name);
 
 }  // namespace runtime::data
 

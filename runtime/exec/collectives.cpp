@@ -473,8 +473,8 @@ void Collectives::compare(const std::string& what, const std::vector<std::string
   const auto find_difference = [&](const std::vector<std::string>& texts, const std::string& item) {
     for (size_t i = 1; i < ranks.size() && disagreement.empty(); ++i) {
       if (texts[i] == texts[0]) continue;
-      disagreement = "the ranks disagree on " + item + ": rank " + std::to_string(ranks[0]) +
-                     " has \"" + texts[0] + "\", rank " + std::to_string(ranks[i]) + " has \"" +
+      disagreement = "the ranks disagree on " + item + ": " + watchdog_.rank_name(ranks[0]) +
+                     " has \"" + texts[0] + "\", " + watchdog_.rank_name(ranks[i]) + " has \"" +
                      texts[i] + "\"; start all ranks with the same configuration, data and program";
     }
   };

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "runtime/exec/compile_options.h"
 #include "runtime/exec/fallback.h"
 #include "runtime/exec/host_kernel.h"
+#include "runtime/exec/node_times.h"
 #include "runtime/exec/placement.h"
 #include "runtime/exec/span_recorder.h"
 #include "runtime/exec/storage.h"
@@ -70,10 +72,14 @@ class Program {
   // As run(), but waits after every node and then calls `observe`, which may read and write the
   // node's outputs before later nodes overwrite them.
   void run_observed(plugins::host::Stream& stream, const std::function<void(size_t node)>& observe);
-  // Replaces the nodes' estimated times by measured ones: runs all nodes but the collectives a few
-  // times, `upload` before each. Returns the seconds of one upload. Destroys the contents of
-  // buffers.
-  double measure(plugins::host::Stream& stream, const std::function<void()>& upload);
+  // Replaces the nodes' estimated times by measured ones. Returns false, and replaces none, if the
+  // times of some nodes are not known.
+  bool take_times(const NodeTimes& known);
+  // Measures what `known` lacks, adds it, and takes the times: runs a few nodes of each kind a few
+  // times, `upload` before each run, but no collectives. Returns the seconds of one upload.
+  // Destroys the contents of buffers.
+  double measure(plugins::host::Stream& stream, const std::function<void()>& upload,
+                 NodeTimes& known);
 
   // Runs only the collectives of one communicator (-1: of all), on the present contents of the
   // buffers. Gradients are destroyed, parameters stay as they are. For measuring.
@@ -126,6 +132,9 @@ class Program {
   void run_all(plugins::host::Stream& stream, SpanRecorder& spans);
   void check_collectives() const;
   double fill_received(size_t node, plugins::host::Stream& stream);
+  std::set<size_t> unmeasured(const NodeTimes& known) const;
+  double fill_unwritten(size_t node, std::set<graph::ValueId>& written,
+                        plugins::host::Stream& stream);
   bool launch(size_t node, plugins::host::Stream& stream);
   void launch_kernel(size_t node, plugins::host::Stream& stream);
   void launch_collective(const graph::Node& node, plugins::host::Stream& stream);

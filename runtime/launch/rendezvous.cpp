@@ -51,10 +51,14 @@ constexpr auto kFarewell = std::chrono::seconds(1);
 constexpr const char* kSeen = "seen";
 constexpr const char* kGo = "go";
 
-std::string process_name() {
+std::string host_name() {
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
-  return "process " + std::to_string(::getpid()) + " on " + host;
+  return host;
+}
+
+std::string process_name() {
+  return "process " + std::to_string(::getpid()) + " on " + host_name();
 }
 
 // Returns "rank 3", "ranks 2 and 3", "ranks 1, 2 and 5" or "ranks 1, 2, ..., 8 and 55 more".
@@ -263,6 +267,22 @@ std::string join(Store& store, int rank, int world_size, std::chrono::nanosecond
   if (world_size == 1 || store.fresh()) return "run";
   Handshake handshake(store, rank, world_size, timeout, run_hint);
   return rank == 0 ? handshake.lead() : handshake.follow();
+}
+
+std::vector<std::string> exchange_hosts(Store& store, const std::string& prefix, int rank,
+                                        int world_size, std::chrono::nanoseconds timeout) {
+  const std::string key = prefix + "hosts";
+  store.set(key + "/" + std::to_string(rank), host_name());
+  if (rank == 0) {
+    std::string all;
+    for (int r = 0; r < world_size; ++r)
+      all += store.get(key + "/" + std::to_string(r), timeout, r) + '\n';
+    store.set(key, all);
+  }
+  std::vector<std::string> hosts;
+  std::istringstream lines(store.get(key, timeout, 0));
+  for (std::string host; std::getline(lines, host);) hosts.push_back(host);
+  return hosts;
 }
 
 }  // namespace runtime::launch

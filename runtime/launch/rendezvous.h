@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "runtime/launch/store.h"
 
@@ -22,6 +23,11 @@ namespace runtime::launch {
 // gets no answer and fails at the deadline.
 std::string join(Store& store, int rank, int world_size, std::chrono::nanoseconds timeout,
                  const std::string& run_hint = "");
+
+// Tells every rank the host of each; every rank calls it once after join(). Rank 0 collects the
+// names, so that each of the others reads one key. Throws CommunicationError.
+std::vector<std::string> exchange_hosts(Store& store, const std::string& prefix, int rank,
+                                        int world_size, std::chrono::nanoseconds timeout);
 
 }  // namespace runtime::launch
 

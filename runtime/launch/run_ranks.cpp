@@ -14,6 +14,7 @@
 #include "plugins/host/error.h"
 #include "plugins/host/options.h"
 #include "runtime/error.h"
+#include "runtime/exec/texts.h"
 #include "runtime/launch/communicators.h"
 #include "runtime/launch/cores.h"
 #include "runtime/launch/device_offers.h"
@@ -51,6 +52,7 @@ struct Meeting {
   std::shared_ptr<Registry> registry;
   std::string backend, run_folder, job_folder;
   bool one_process = false;  // see Rank
+  watch::RankNames names = watch::RankNames();
 };
 
 plugins::host::CommunicatorOptions communicator_options(const config::Config& config,
@@ -138,6 +140,7 @@ watch::WatchdogOptions watchdog_options(const config::Config& config, const Meet
   o.timeout = seconds(config.comm.timeout_s);
   o.job_folder = meeting.job_folder;
   o.run_folder = meeting.run_folder;
+  o.names = meeting.names;
   return o;
 }
 
@@ -399,6 +402,9 @@ int run_as_rank(RunRanks run, const RankEnvironment& place) {
       "rank " + std::to_string(place.rank) + " of " + std::to_string(place.world_size));
   Meeting meeting;
   const std::shared_ptr<Store> store = meet_or_say_why(run.config.comm, place, meeting);
+  meeting.names =
+      watch::RankNames(exchange_hosts(*store, meeting.prefix, place.rank, place.world_size,
+                                      seconds(run.config.comm.init_timeout_s)));
   plugins::host::HostServices services = run.services;
   offer_store(services, store, meeting.prefix);
   meeting.registry = find_plugins(run.config, services, place.local_rank);
@@ -455,6 +461,14 @@ void Rank::on_main(const char* what, const std::function<void()>& work) const {
   if (main_work != nullptr) return main_work->run(what, work);
   const SavingLock lock(job_folder);
   work();
+}
+
+std::vector<std::string> Rank::gather_texts(std::string own) const {
+  return exec::gather_texts(std::move(own), collectives);
+}
+
+std::string Rank::broadcast_text(std::string of_rank_0) const {
+  return exec::broadcast_text(std::move(of_rank_0), collectives);
 }
 
 int run_ranks(const RunRanks& run) {

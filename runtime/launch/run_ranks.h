@@ -35,6 +35,9 @@ struct Rank {
   // Rank 0 runs `work`, and on_main() returns on the other ranks when it is done; see main_work.h.
   // Every rank must call it.
   void on_main(const char* what, const std::function<void()>& work) const;
+  // exec/texts.h: the texts of all ranks on rank 0, and that of rank 0 on all ranks.
+  std::vector<std::string> gather_texts(std::string own) const;
+  std::string broadcast_text(std::string of_rank_0) const;
 };
 
 // The arguments of run_ranks().

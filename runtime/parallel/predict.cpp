@@ -4,6 +4,7 @@
 #include <compare>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 #include "runtime/error.h"
@@ -36,6 +37,7 @@ struct Channel {
 // One collective, which `missing` of its ranks have not started yet.
 struct Meeting {
   int missing = 0;
+  std::vector<int> waiting;  // the players that can go on only when nobody is missing
   double ready = 0, seconds = 0, done = kNotYet;
 };
 
@@ -55,7 +57,13 @@ class Play {
       : graphs_(graphs), mesh_(mesh), link_(link), players_(graphs.size()) {}
 
   Prediction run() {
-    while (Player* const next = earliest()) advance(*next);
+    for (Player& p : players_) line_up(p);
+    while (!ready_.empty()) {
+      Player& next = players_[ready_.begin()->second];
+      ready_.erase(ready_.begin());
+      advance(next);
+      line_up(next);
+    }
     Prediction p;
     for (Player& player : players_) {
       if (player.round < kRounds) throw InternalError("a step in which a rank waits for ever");
@@ -84,18 +92,16 @@ class Play {
   const Graph& graph(const Player& p) const { return *graphs_[place(p)][p.program]; }
   const Node& node(const Player& p) const { return graph(p).nodes[p.node]; }
 
-  // The player with the earliest clock among those that can go on.
-  Player* earliest() {
-    Player* found = nullptr;
-    for (Player& p : players_) {
-      if (p.round < kRounds && !blocked(p) && (found == nullptr || p.now < found->now)) found = &p;
-    }
-    return found;
-  }
-
-  bool blocked(const Player& p) const {
+  // Puts a player among those that can go on, or among those that wait for others.
+  void line_up(Player& p) {
+    if (p.round == kRounds) return;
     const std::optional<graph::Collective>& c = node(p).collective;
-    return c && c->wait && p.open.at({p.program, c->token})->missing > 0;
+    Meeting* const awaited = c && c->wait ? p.open.at({p.program, c->token}) : nullptr;
+    if (awaited != nullptr && awaited->missing > 0) {
+      awaited->waiting.push_back(place(p));
+    } else {
+      ready_.emplace(p.now, place(p));
+    }
   }
 
   void advance(Player& p) {
@@ -138,8 +144,11 @@ class Play {
     meeting.ready = std::max(meeting.ready, p.now);
     meeting.seconds = collective_seconds(c.kind, bytes_of(graph(p), n), ranks, link_);
     p.open[{p.program, c.token}] = &meeting;
-    record(p, n, ranks, meeting.seconds);
-    if (--meeting.missing > 0 || !link_.in_background) return;
+    if (p.round + 1 == kRounds) record(p, n, ranks, meeting.seconds);
+    if (--meeting.missing > 0) return;
+    for (const int waits : meeting.waiting) ready_.emplace(players_[waits].now, waits);
+    meeting.waiting.clear();
+    if (!link_.in_background) return;
     double& free = free_[on];
     meeting.done = free = std::max(free, meeting.ready) + meeting.seconds;
   }
@@ -175,6 +184,7 @@ class Play {
   const Mesh& mesh_;
   const Link& link_;
   std::vector<Player> players_;
+  std::set<std::pair<double, int>> ready_;  // those that can go on, the earliest clock first
   std::map<std::tuple<Channel, int64_t>, Meeting> meetings_;
   std::map<Channel, double> free_;  // when the last collective of a channel ends
 };

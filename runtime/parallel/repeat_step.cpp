@@ -1,6 +1,5 @@
 #include "runtime/parallel/repeat_step.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "runtime/graph/rewriter.h"
@@ -34,11 +33,13 @@ std::vector<ValueId> gradient_buffers(Graph& graph, Rewriter& rewriter, const St
   return result;
 }
 
-bool is_input(const Graph& graph, const NodeList& nodes, ValueId v) {
-  return std::any_of(nodes.begin(), nodes.end(), [&](const Node& n) {
-    return std::any_of(n.inputs.begin(), n.inputs.end(),
-                       [&](ValueId input) { return graph.storage(input) == v; });
-  });
+// Whether any node reads it, by storage value.
+std::vector<bool> read_values(const Graph& graph, const NodeList& nodes) {
+  std::vector<bool> read(graph.values.size(), false);
+  for (const Node& n : nodes) {
+    for (const ValueId input : n.inputs) read[graph.storage(input)] = true;
+  }
+  return read;
 }
 
 }  // namespace
@@ -52,11 +53,14 @@ std::vector<ShardValues> repeat_step(Graph& graph, StepBuffers& buffers, const S
   const Pipeline* const pipeline = options.pipeline;
   NodeList nodes =
       pipeline != nullptr ? unroll(graph, rewriter, replicate, *pipeline) : replicate.run();
+  std::vector<bool> read;
+  if (pipeline != nullptr) read = read_values(graph, nodes);
   std::vector<ShardValues> result;
   for (int s = 0; s < options.copies(); ++s) {
     const auto of = [&](ValueId v) {
       v = replicate.of(s, v);
-      return pipeline != nullptr && !is_input(graph, nodes, v) ? kNone : v;
+      const bool is_read = v != kNone && static_cast<size_t>(v) < read.size() && read[v];
+      return pipeline != nullptr && !is_read ? kNone : v;
     };
     result.push_back({of(inputs.features), of(inputs.target), of(inputs.weight), of(inputs.real),
                       of(inputs.sample_base)});

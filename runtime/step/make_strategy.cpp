@@ -137,6 +137,8 @@ Strategy make_strategy(const config::Config& config, const model::Model& model,
   s.recompute_blocks = row_of<bool>("training.recompute", config.training.recompute,
                                     {{"none", false}, {"blocks", true}});
   if (s.mesh.pipeline == 1) return s;
+  s.pipeline.stages = rank.stages;
+  if (!rank.stages.empty()) return s;
   Strategy first = s;
   first.place = {};
   const StepForm form = whole_form(s, has_batch_norm(model), Purpose::kTraining,

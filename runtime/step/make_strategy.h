@@ -25,6 +25,8 @@ struct RankOfJob {
   // Bytes of a buffer of the device whose largest buffer is the smallest.
   uint64_t largest_buffer = UINT64_MAX;
   bool only_planned = false;  // no rank exists, see PipelineParallel::only_planned
+  // The cut that make_strategy() has made for another rank of the job; empty: it is made again.
+  std::vector<parallel::StagedLayer> stages = {};
 };
 
 // `config` is resolved (see ranks.h). With a pipeline the cut into stages is that of rank 0's

@@ -52,9 +52,10 @@ class Run {
       validation_.emplace(data.validation, validation_loader_options(config, trainer.split().rank,
                                                                      trainer.split().world_size));
     }
-    if (!options.checkpoints.folder.empty() && folder_is_shared()) {
-      checkpoints_.emplace(config, programs, *data.train, steps_per_epoch_, options.checkpoints,
-                           options.resumed);
+    if (!options.checkpoints.folder.empty()) {
+      if (const auto saver = agree_on_saving(options.checkpoints, programs))
+        checkpoints_.emplace(config, programs, *data.train, steps_per_epoch_, *saver,
+                             options.resumed);
     }
     if (options.resumed != nullptr) resume(options.resumed->manifest.state);
     if (config.profiling.enabled) profiler_.emplace(programs, trainer);
@@ -195,21 +196,6 @@ class Run {
 
   // ---- checkpoints
 
-  // Ranks without a common folder train all the same, as if there were no [checkpoint].
-  bool folder_is_shared() {
-    if (all_see(options_.checkpoints.folder, programs_, options_.checkpoints.on_main)) return true;
-    const std::string text =
-        "not every rank sees " + options_.checkpoints.folder.string() +
-        ", so that the run is saved at its end only; set job.dump_folder to a folder that "
-        "all machines share";
-    reporter_.note("warning: " + text);
-    options_.checkpoints.on_main("noting that the run is not saved", [&] {
-      const auto folder = options_.checkpoints.folder.parent_path();
-      system::write_file((folder / kUnsaved).string(), text + "\n");
-    });
-    return false;
-  }
-
   void resume(const SavedState& state) {
     interval_ = state.log.loss;
     interval_samples_ = state.log.samples;
@@ -272,8 +258,8 @@ class Run {
       if (finite && !checkpoints_->has(trainer_.steps_done())) save();
       checkpoints_->finish();
       if (config_.early_stopping.restore_best && result_.signal == 0 && finite && result_.best)
-        result_.restored_step = restore_best(folders_of_checkpoints(), *result_.best,
-                                             options_.checkpoints.keep, programs_);
+        result_.restored_step =
+            restore_best(folders_of_checkpoints(), *result_.best, options_.checkpoints, programs_);
     } catch (const DataError& error) {
       result_.checkpoint_error = error.what();
     }
@@ -282,7 +268,7 @@ class Run {
   // A run that goes on in another folder may have its best checkpoint in the one before.
   std::vector<std::filesystem::path> folders_of_checkpoints() const {
     std::vector<std::filesystem::path> folders = {options_.checkpoints.folder};
-    if (options_.resumed != nullptr) folders.push_back(options_.resumed->path.parent_path());
+    if (options_.resumed != nullptr) folders.push_back(options_.resumed->path().parent_path());
     return folders;
   }
 

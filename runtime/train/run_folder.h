@@ -13,10 +13,6 @@
 
 namespace runtime::train {
 
-// The file in the folder of a run that says why the run has no checkpoints, although it was to have
-// some.
-inline constexpr char kUnsaved[] = "unsaved.txt";
-
 // job.dump_folder, or a new outputs/<config name>/<time>. A file ".runtime-run" in the folder marks
 // it as made by a run; its lock is held as long as the object lives. Used by one thread, in the
 // process of rank 0.

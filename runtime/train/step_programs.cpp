@@ -92,6 +92,7 @@ step::RankOfJob rank_of_job(plugins::host::Device& device, exec::Collectives* co
     rank.rank = planned->rank;
     rank.world_size = planned->world_size;
     rank.only_planned = true;
+    rank.stages = planned->stages;
     collectives = nullptr;
   } else if (collectives != nullptr) {
     rank.rank = collectives->rank();

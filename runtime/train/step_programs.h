@@ -37,6 +37,8 @@ struct StepProgram {
 // A rank that is only planned: its programs have no memory, and no other rank exists.
 struct PlannedRank {
   int rank = 0, world_size = 1;
+  // The cut of the pipeline, from the strategy of another rank; empty: it is found again.
+  std::vector<parallel::StagedLayer> stages = {};
 };
 
 // The state of float16 loss scaling, see loss_scale in plugins/operations.md.

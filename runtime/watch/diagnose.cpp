@@ -23,7 +23,7 @@ std::string name(const std::vector<int>& ranks) {
 }
 
 std::string name_of(const std::vector<int>& ranks, const Evidence& e) {
-  return name(ranks) + " of " + std::to_string(e.world_size);
+  return e.names.of(ranks) + " of " + std::to_string(e.world_size);
 }
 
 std::string are(const std::vector<int>& ranks) { return ranks.size() == 1 ? " is " : " are "; }
@@ -52,14 +52,11 @@ std::vector<int> silent_ranks(const Evidence& e) {
 // "all_reduce #17 (431080 float32) did not complete within 2 s on rank 0": what went wrong on this
 // rank, or else on the first rank where anything did.
 std::string testimony(const Incident& incident, const Evidence& e) {
-  if (incident.kind() != Kind::kTold)
-    return incident.text() + ", on rank " + std::to_string(e.self);
+  if (incident.kind() != Kind::kTold) return incident.text() + ", on " + e.names.of(e.self);
   for (const Kind kind : {Kind::kLate, Kind::kFailed}) {
-    for (const Note& n : notes_of(kind, e)) return n.text + ", on rank " + std::to_string(n.rank);
+    for (const Note& n : notes_of(kind, e)) return n.text + ", on " + e.names.of(n.rank);
   }
-  return incident.pending.empty()
-             ? ""
-             : "rank " + std::to_string(e.self) + " was in " + incident.pending;
+  return incident.pending.empty() ? "" : e.names.of(e.self) + " was in " + incident.pending;
 }
 
 std::string clause(const std::string& text) { return text.empty() ? "" : "; " + text; }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/watch/job_board.h"
+#include "runtime/watch/rank_names.h"
 
 namespace runtime::watch {
 
@@ -32,6 +33,7 @@ struct Evidence {
   std::map<int, RankRecords> recorders = {};  // of ranks on this machine; may be empty
   // Now, on the monotonic clock.
   int64_t now_ns = 0;
+  RankNames names = RankNames();
 };
 
 // The text of the error, with a remedy. The first of these causes that applies is named: a rank

@@ -304,6 +304,7 @@ std::string Watchdog::explain(const Incident& incident, Evidence& evidence) cons
                    .silent = silent_},
                   evidence);
     evidence.now_ns = monotonic_ns();
+    evidence.names = options_.names;
     if (!options_.job_folder.empty()) evidence.recorders = read_recorders(options_.job_folder);
     text = diagnose(incident, evidence);
     return text + write_dumps(evidence);

@@ -41,6 +41,7 @@ struct WatchdogOptions {
   std::filesystem::path job_folder = {};
   // Where rank-<k>-collectives.txt is written when something goes wrong; "": to stderr.
   std::filesystem::path run_folder = {};
+  RankNames names = RankNames();  // for messages
 };
 
 class BoardLink;
@@ -86,6 +87,9 @@ class Watchdog {
 
   // `rank` does not answer in the collective that the rank's thread waits for; -1: all answer.
   void suspect(int rank) { silent_ = rank; }
+
+  // How messages name a rank of the job.
+  std::string rank_name(int rank) const { return options_.names.of(rank); }
 
   // A deadline of its own for work other than collectives: rendezvous, split, shutdown. Not nested;
   // used by the rank's thread. `what` must outlive it.

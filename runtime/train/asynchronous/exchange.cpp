@@ -141,7 +141,7 @@ void WorkExchange::receive(int from, exec::Message message) {
       signal_ = static_cast<int>(message.number);
       return grant();
     default:
-      throw CommunicationError("rank " + std::to_string(from) + " sent a message of kind " +
+      throw CommunicationError(watchdog_.rank_name(from) + " sent a message of kind " +
                                std::to_string(message.kind) +
                                ", which is unknown; start all ranks with the same program");
   }
@@ -149,7 +149,7 @@ void WorkExchange::receive(int from, exec::Message message) {
 
 void WorkExchange::receive_gradient(int from, const exec::Message& message) {
   if (message.payload.size() != options_.owned_bytes) {
-    throw CommunicationError("rank " + std::to_string(from) + " sent a gradient of " +
+    throw CommunicationError(watchdog_.rank_name(from) + " sent a gradient of " +
                              std::to_string(message.payload.size()) + " bytes, expected " +
                              std::to_string(options_.owned_bytes) +
                              "; start all ranks with the same configuration and program");

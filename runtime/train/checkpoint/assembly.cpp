@@ -98,13 +98,13 @@ void Assembly::check_complete() const {
   }
 }
 
-Assembly assemble(const std::filesystem::path& checkpoint, const Manifest& manifest,
+Assembly assemble(const CheckpointFiles& files, const Manifest& manifest,
                   std::vector<WantedSlice> wanted, int statistics_of) {
   Assembly assembly(std::move(wanted));
   const parallel::Mesh& mesh = manifest.state.mesh;
   for (int rank = 0; rank < mesh.size(); ++rank) {
-    const std::string path = (checkpoint / rank_file(rank)).string();
-    assembly.add(data::read_safetensors(path), path, mesh.place_of(rank).data == statistics_of);
+    const std::string path = (files.path() / rank_file(rank)).string();
+    assembly.add(files.tensors(rank_file(rank)), path, mesh.place_of(rank).data == statistics_of);
   }
   assembly.check_complete();
   return assembly;

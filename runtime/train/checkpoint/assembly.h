@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/data/safetensors.h"
-#include "runtime/train/checkpoint/folder.h"
+#include "runtime/train/checkpoint/files.h"
 #include "runtime/train/checkpoint/slice.h"
 
 namespace runtime::train {
@@ -67,7 +67,7 @@ class Assembly {
 
 // Reads all files of a checkpoint into the slices, and checks that nothing is missing. Statistics
 // are those of rank `statistics_of` of the data axis. Throws DataError.
-Assembly assemble(const std::filesystem::path& checkpoint, const Manifest& manifest,
+Assembly assemble(const CheckpointFiles& files, const Manifest& manifest,
                   std::vector<WantedSlice> wanted, int statistics_of);
 
 // All tensors of a checkpoint, whole, as one rank would have saved them, with the metadata of the

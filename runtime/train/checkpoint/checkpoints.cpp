@@ -12,6 +12,7 @@
 #include "runtime/data/fingerprint.h"
 #include "runtime/data/source.h"
 #include "runtime/error.h"
+#include "runtime/exec/texts.h"
 #include "runtime/train/checkpoint/rank_state.h"
 
 namespace runtime::train {
@@ -36,12 +37,13 @@ std::string environment_of(const StepPrograms& programs) {
          std::to_string(device.properties().threads) + " threads, " + device.plugin().build_id();
 }
 
-std::map<std::string, std::string> read_decisions(const fs::path& file) {
+std::map<std::string, std::string> read_decisions(const CheckpointFiles& files, int rank) {
+  const std::string name = decisions_file(rank);
   try {
-    return nlohmann::json::parse(data::read_text(file.string()))
-        .get<std::map<std::string, std::string>>();
+    return nlohmann::json::parse(files.text(name)).get<std::map<std::string, std::string>>();
   } catch (const nlohmann::json::exception& error) {
-    throw DataError(file.string() + ": the decisions cannot be read: " + error.what());
+    throw DataError((files.path() / name).string() +
+                    ": the decisions cannot be read: " + error.what());
   }
 }
 
@@ -130,13 +132,37 @@ bool is_of_model(const HeldTensor& tensor) {
 
 }  // namespace
 
-Resumed open_checkpoint(const fs::path& path) { return {path, read_manifest(path)}; }
+Resumed open_checkpoint(const fs::path& path, exec::Collectives* collectives, OnMain on_main) {
+  CheckpointFiles files(path, collectives, std::move(on_main));
+  Manifest manifest = files.manifest();
+  return {std::move(files), std::move(manifest)};
+}
+
+void check_newest(const fs::path& folder, exec::Collectives* collectives) {
+  if (collectives == nullptr) return;
+  const std::vector<fs::path> list = list_checkpoints(folder);
+  const int64_t own = list.empty() ? -1 : step_of_name(list.front().filename().string());
+  std::vector<int64_t> steps(collectives->world_size());
+  collectives->all_gather(&own, steps.data(), sizeof(own));
+  const auto newest = std::max_element(steps.begin(), steps.end());
+  if (*newest <= steps[0]) return;
+  throw DataError("--resume auto: " +
+                  collectives->watchdog().rank_name(static_cast<int>(newest - steps.begin())) +
+                  " sees " + (folder / checkpoint_name(*newest)).string() + ", which " +
+                  collectives->watchdog().rank_name(0) +
+                  " does not see, so that the run would go on from " +
+                  (steps[0] < 0 ? "step 0" : "step " + std::to_string(steps[0])) +
+                  "; start the ranks so that rank 0 is on the machine that has the newest "
+                  "checkpoint, or copy the folder to that of rank 0");
+}
 
 exec::CompileOptions with_decisions(exec::CompileOptions options, const Resumed& from, int rank) {
   const int saved = from.manifest.state.mesh.size();
+  std::vector<std::map<std::string, std::string>> by_rank;
+  for (int r = 0; r < saved; ++r) by_rank.push_back(read_decisions(from.files, r));
   std::map<std::string, std::string> all;
-  if (rank < saved) all = read_decisions(from.path / decisions_file(rank));
-  for (int r = 0; r < saved; ++r) all.merge(read_decisions(from.path / decisions_file(r)));
+  if (rank < saved) all = by_rank[rank];
+  for (auto& of_rank : by_rank) all.merge(of_rank);
   options.target.decisions = std::make_shared<exec::DecisionBook>(std::move(all));
   return options;
 }
@@ -151,7 +177,7 @@ void take_decisions(StepPrograms& programs, const Resumed& from) {
 
 std::vector<std::string> check_resumable(const Resumed& from, const config::Config& config,
                                          const data::Dataset& dataset) {
-  auto saved = lines_of(data::read_text((from.path / kSavedConfiguration).string()));
+  auto saved = lines_of(from.files.text(kSavedConfiguration));
   const auto now = lines_of(config::to_toml(config));
   // A program that did not know a key yet has trained as the key's default says.
   for (auto& [key, value] : lines_of(config::to_toml({}))) {
@@ -183,11 +209,11 @@ std::vector<std::string> check_resumable(const Resumed& from, const config::Conf
     faults +=
         "\n  the training data have " + data + "; in the checkpoint " + from.manifest.state.data;
   if (faults.empty()) return notes;
-  throw DataError(from.path.string() + ": training cannot go on with these differences:" + faults +
-                  "\n  use the configuration of the checkpoint (" +
-                  (from.path / kSavedConfiguration).string() +
+  throw DataError(from.path().string() + ": training cannot go on with these differences:" +
+                  faults + "\n  use the configuration of the checkpoint (" +
+                  (from.path() / kSavedConfiguration).string() +
                   "), or start a new run from its weights: runtime checkpoint export " +
-                  from.path.string() + " --output weights.safetensors");
+                  from.path().string() + " --output weights.safetensors");
 }
 
 void restore(const Resumed& from, StepPrograms& programs, Trainer& trainer) {
@@ -198,25 +224,29 @@ void restore(const Resumed& from, StepPrograms& programs, Trainer& trainer) {
   const int statistics_of = saved.mesh.data == mine.mesh.data ? mine.place.data : 0;
   const std::vector<HeldTensor> held = held_tensors(programs);
   write_state(programs, held,
-              assemble(from.path, from.manifest, wanted_slices(held), statistics_of));
+              assemble(from.files, from.manifest, wanted_slices(held), statistics_of));
   trainer.set_steps_done(saved.step);
 }
 
 void restore_owned(const Resumed& from, StepPrograms& programs) {
   std::vector<HeldTensor> held = held_tensors(programs);
   std::erase_if(held, is_of_model);
-  write_state(programs, held, assemble(from.path, from.manifest, wanted_slices(held), 0));
+  write_state(programs, held, assemble(from.files, from.manifest, wanted_slices(held), 0));
 }
 
 std::optional<int64_t> restore_best(const std::vector<fs::path>& folders,
-                                    const BestValidation& best, const Retention& keep,
+                                    const BestValidation& best, const SaverOptions& options,
                                     StepPrograms& programs) {
-  const fs::path found = find_best(folders, best, keep);
+  fs::path found;
+  options.on_main("looking for the best checkpoint",
+                  [&] { found = find_best(folders, best, options.keep); });
+  found = exec::broadcast_text(found.string(), programs.collectives());
   if (found.empty()) return std::nullopt;
-  const Manifest manifest = read_manifest(found);
+  const CheckpointFiles files(found, programs.collectives(), options.on_main);
+  const Manifest manifest = files.manifest();
   std::vector<HeldTensor> held = held_tensors(programs);
   std::erase_if(held, [](const HeldTensor& tensor) { return !is_of_model(tensor); });
-  write_state(programs, held, assemble(found, manifest, wanted_slices(held), 0));
+  write_state(programs, held, assemble(files, manifest, wanted_slices(held), 0));
   return manifest.state.step;
 }
 

@@ -14,14 +14,21 @@
 
 namespace runtime::train {
 
-// A checkpoint that a run goes on from, as every rank has read it.
+// A checkpoint that a run goes on from, as every rank reads it.
 struct Resumed {
-  std::filesystem::path path;
+  CheckpointFiles files;
   Manifest manifest;
+  const std::filesystem::path& path() const { return files.path(); }
 };
 
-// Reads the manifest. Throws DataError.
-Resumed open_checkpoint(const std::filesystem::path& path);
+// Reads the manifest; see CheckpointFiles for the arguments. Throws DataError. If all ranks have
+// opened it together, every rank makes the same calls of the functions below, too.
+Resumed open_checkpoint(const std::filesystem::path& path, exec::Collectives* collectives = nullptr,
+                        OnMain on_main = nullptr);
+
+// Throws DataError on every rank if another rank sees a newer checkpoint in the folder than rank 0,
+// from which the run would go on. Every rank calls it; nullptr: one rank.
+void check_newest(const std::filesystem::path& folder, exec::Collectives* collectives);
 
 // To call before the programs are made: gives them what was decided in the run that was saved, as
 // far as it fits this number of ranks. `rank` is that of the job.
@@ -46,7 +53,7 @@ void restore_owned(const Resumed& from, StepPrograms& programs);
 // in all of them. Every rank calls it. Returns the step of
 // the checkpoint, or nullopt if there is none. Throws DataError.
 std::optional<int64_t> restore_best(const std::vector<std::filesystem::path>& folders,
-                                    const BestValidation& best, const Retention& keep,
+                                    const BestValidation& best, const SaverOptions& options,
                                     StepPrograms& programs);
 
 // Saves the checkpoints of a run. Every rank makes the same calls; used by the thread of the

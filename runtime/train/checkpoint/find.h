@@ -10,6 +10,9 @@ namespace runtime::train {
 
 // The folder of checkpoints in the folder of a run.
 inline constexpr const char* kCheckpoints = "checkpoints";
+// The file in the folder of a run that says why the run has no checkpoints, although it was to have
+// some.
+inline constexpr const char* kUnsaved = "unsaved.txt";
 
 // The newest checkpoint of a run that is whole; empty if there is none. Each damaged one is passed
 // over with a line to `warn` that says why.

@@ -48,7 +48,7 @@ bool is_plain_name(const std::string& name) {
   return !name.empty() && name.find('/') == std::string::npos && !name.starts_with('.');
 }
 
-Manifest parse_manifest(const std::string& body, const fs::path& file) {
+Manifest parse_body(const std::string& body, const fs::path& file) {
   Manifest manifest;
   try {
     const auto j = nlohmann::json::parse(body);
@@ -143,14 +143,17 @@ void write_manifest(const fs::path& folder, const Manifest& manifest) {
 Manifest read_manifest(const fs::path& checkpoint) {
   const fs::path path = checkpoint / kManifest;
   constexpr uint64_t kMost = 1 << 28;
-  const std::string text = data::read_text(path.string(), kMost);
+  return parse_manifest(data::read_text(path.string(), kMost), path);
+}
+
+Manifest parse_manifest(const std::string& text, const fs::path& path) {
   const size_t begin = std::strlen(kBeforeDigits) + 8 + std::strlen(kBehindDigits);
   const size_t end = std::strlen(kLast);
   if (text.size() < begin + end || !text.ends_with(kLast)) damaged(path, "it is cut");
   const std::string body = text.substr(begin, text.size() - begin - end);
   if (text.substr(0, begin) != kBeforeDigits + digits(crc_of(body)) + kBehindDigits)
     damaged(path, "its checksum should be " + digits(crc_of(body)));
-  return parse_manifest(body, path);
+  return parse_body(body, path);
 }
 
 Manifest verify_checkpoint(const fs::path& checkpoint) {

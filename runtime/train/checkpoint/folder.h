@@ -44,6 +44,8 @@ SavedFile describe_file(const std::filesystem::path& folder, const std::string& 
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
 // Reads and checks the manifest alone. Throws DataError.
 Manifest read_manifest(const std::filesystem::path& checkpoint);
+// Checks the content of a manifest; `file` is for messages. Throws DataError.
+Manifest parse_manifest(const std::string& text, const std::filesystem::path& file);
 // Reads every file of the checkpoint and compares it with the manifest. Throws DataError that names
 // the first file that differs, and how.
 Manifest verify_checkpoint(const std::filesystem::path& checkpoint);

@@ -9,8 +9,9 @@ namespace {
 
 class Collect {
  public:
-  explicit Collect(StepPrograms& programs)
+  Collect(StepPrograms& programs, Writers writers)
       : programs_(programs),
+        writers_(writers),
         program_(programs.any_program()),
         strategy_(programs.strategy()),
         element_(graph::dtype_bytes(programs.dtype())) {}
@@ -62,10 +63,8 @@ class Collect {
     if (storage.find(buffer) == nullptr) return;
     const std::string name = group + program_.values.parameters[i].name;
     if (storage.bytes(buffer) >= layout.bytes) {
-      const bool mine =
-          static_cast<int>(i % static_cast<size_t>(strategy_.mesh.data)) == strategy_.place.data;
       add({name, programs_.dtype(), slice, storage.find(buffer, view.offset),
-           mine && first_of_tensor_axis(slice)});
+           writer_of(i) == strategy_.place.data && first_of_tensor_axis(slice)});
       return;
     }
     add_partitions(name, storage, buffer, layout, view, slice);
@@ -105,7 +104,15 @@ class Collect {
     return !slice.split.is_whole() || strategy_.place.tensor == 0;
   }
 
+  // The rank of the data axis that writes parameter `i`, which all of them have.
+  int writer_of(size_t i) const {
+    return writers_ == Writers::kFirst
+               ? 0
+               : static_cast<int>(i % static_cast<size_t>(strategy_.mesh.data));
+  }
+
   StepPrograms& programs_;
+  const Writers writers_;
   StepProgram& program_;
   const step::Strategy& strategy_;
   const uint64_t element_;
@@ -118,10 +125,12 @@ uint64_t HeldTensor::bytes() const {
   return static_cast<uint64_t>(slice.elements()) * graph::dtype_bytes(dtype);
 }
 
-std::vector<HeldTensor> held_tensors(StepPrograms& programs) { return Collect(programs).run(); }
+std::vector<HeldTensor> held_tensors(StepPrograms& programs, Writers writers) {
+  return Collect(programs, writers).run();
+}
 
-void read_state(StepPrograms& programs, data::TensorFile& file) {
-  for (const HeldTensor& held : held_tensors(programs)) {
+void read_state(StepPrograms& programs, data::TensorFile& file, Writers writers) {
+  for (const HeldTensor& held : held_tensors(programs, writers)) {
     if (!held.writes) continue;
     data::HostTensor& tensor = file.tensors[held.name];
     tensor.dtype = held.dtype;

@@ -27,13 +27,18 @@ struct HeldTensor {
   uint64_t bytes() const;
 };
 
-// Everything that this rank has. Makes the rank's program if there is none yet. The ranks of the
-// data axis share the writing of what all of them have.
-std::vector<HeldTensor> held_tensors(StepPrograms& programs);
+// Who writes what all ranks of the data axis have.
+enum class Writers {
+  kAll,    // they divide it
+  kFirst,  // the first of them, so that the others have little to send to rank 0
+};
+
+// Everything that this rank has. Makes the rank's program if there is none yet.
+std::vector<HeldTensor> held_tensors(StepPrograms& programs, Writers writers = Writers::kAll);
 
 // Copies what the rank writes to `file`; a file that is given again keeps its memory. Slices that
 // are not whole tensors are described in the metadata. Waits for queued steps.
-void read_state(StepPrograms& programs, data::TensorFile& file);
+void read_state(StepPrograms& programs, data::TensorFile& file, Writers writers = Writers::kAll);
 
 // Writes to the device what a checkpoint has, whatever mesh has saved it. `state` has what
 // wanted_slices() says. Waits for queued steps.

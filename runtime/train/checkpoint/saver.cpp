@@ -5,10 +5,15 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <utility>
 
+#include "runtime/data/crc32.h"
 #include "runtime/data/source.h"
 #include "runtime/error.h"
+#include "runtime/exec/texts.h"
 #include "runtime/system/atomic_file.h"
+#include "runtime/system/available_memory.h"
+#include "runtime/train/checkpoint/find.h"
 #include "runtime/train/checkpoint/rank_state.h"
 #include "runtime/train/weights.h"
 
@@ -46,8 +51,8 @@ std::string to_json(const std::vector<SavedFile>& files) {
   return list.dump();
 }
 
-}  // namespace
-
+// Whether every rank can write to the folder, which rank 0 makes. True if rank 0 cannot make it:
+// saving then says why.
 bool all_see(const fs::path& folder, const StepPrograms& programs, const OnMain& on_main) {
   if (programs.collectives() == nullptr) return true;
   const fs::path probe = folder / (".probe." + make_attempt(programs) + ".tmp");
@@ -63,6 +68,50 @@ bool all_see(const fs::path& folder, const StepPrograms& programs, const OnMain&
   fs::remove(own, error);
   fs::remove(probe, error);  // all have looked
   return any[0] != 0 || any[1] == 0;
+}
+
+// The bytes that the other ranks send to rank 0 each time; the same on every rank.
+uint64_t bytes_sent(StepPrograms& programs) {
+  double bytes = 0;
+  for (const HeldTensor& held : held_tensors(programs, Writers::kFirst)) {
+    if (held.writes) bytes += static_cast<double>(held.bytes());
+  }
+  if (programs.strategy().place == parallel::MeshPlace{}) bytes = 0;  // rank 0 sends nothing
+  programs.collectives()->all_reduce(&bytes, 1, RT_SUM);
+  return static_cast<uint64_t>(bytes);
+}
+
+// Why rank 0 cannot keep so many bytes, the same on every rank; "": it can.
+std::string fault_of_memory(uint64_t bytes, exec::Collectives* collectives) {
+  std::string fault;
+  try {
+    system::require_memory(bytes, "what the other ranks would send to rank 0",
+                           "set job.dump_folder to a folder that all machines share");
+  } catch (const DataError& error) {
+    fault = error.what();
+  }
+  return exec::broadcast_text(fault, collectives);
+}
+
+}  // namespace
+
+std::optional<SaverOptions> agree_on_saving(SaverOptions options, StepPrograms& programs) {
+  if (all_see(options.folder, programs, options.on_main)) return options;
+  options.through_rank_0 = true;
+  const uint64_t bytes = bytes_sent(programs);
+  const std::string unshared = "not every rank sees " + options.folder.string() + ", so that ";
+  const std::string fault = fault_of_memory(bytes, programs.collectives());
+  if (fault.empty()) {
+    options.note("note: " + unshared + "rank 0 saves the run there for all of them" +
+                 (bytes == 0 ? "" : "; they send it " + system::mib(bytes) + " each time"));
+    return options;
+  }
+  const std::string text = unshared + "the run is saved at its end only, because " + fault;
+  options.note("warning: " + text);
+  options.on_main("noting that the run is not saved", [&] {
+    system::write_file((options.folder.parent_path() / kUnsaved).string(), text + "\n");
+  });
+  return std::nullopt;
 }
 
 CheckpointSaver::CheckpointSaver(StepPrograms& programs, SaverOptions options)
@@ -82,6 +131,10 @@ CheckpointSaver::~CheckpointSaver() {
   if (rank_ == 0 && !failure_.empty()) fs::remove_all(temporary_, ignored);
 }
 
+std::string CheckpointSaver::name_of(int rank) const {
+  return programs_.collectives()->watchdog().rank_name(rank);
+}
+
 fs::path CheckpointSaver::done_file(int rank) const {
   return temporary_ / (".rank-" + std::to_string(rank) + ".done");
 }
@@ -95,12 +148,25 @@ void CheckpointSaver::save(const SavedState& state) {
                   " was not saved: " + failure_ +
                   "; training goes on, and the next one is tried as planned");
   }
-  read_state(programs_, state_);
+  read_state(programs_, state_, options_.through_rank_0 ? Writers::kFirst : Writers::kAll);
   decisions_ = nlohmann::json(programs_.options().target.decisions->all()).dump();
   checkpoint_ = options_.folder / checkpoint_name(state.step);
   temporary_ = options_.folder / ("." + checkpoint_name(state.step) + "." + attempt_ + ".tmp");
   last_step_ = state.step;
+  if (options_.through_rank_0) gather();
   thread_ = std::thread([this, state] { write(state); });
+}
+
+// Sends what this rank has to rank 0, which has it in sent_ then.
+void CheckpointSaver::gather() {
+  exec::Collectives* const collectives = programs_.collectives();
+  const bool main = rank_ == 0;  // writes its own part as always
+  const std::string fault = main ? "" : fault_of_state();
+  const std::string name = rank_file(rank_);
+  sent_.fault = exec::gather_texts(fault, collectives);
+  sent_.decisions = exec::gather_texts(main ? "" : decisions_, collectives);
+  sent_.tensors = exec::gather_texts(
+      main || !fault.empty() ? "" : data::safetensors_text(state_, name), collectives);
 }
 
 void CheckpointSaver::finish() {
@@ -123,6 +189,7 @@ bool CheckpointSaver::wait() {
 
 void CheckpointSaver::write(const SavedState& state) {
   failure_.clear();
+  if (options_.through_rank_0 && rank_ != 0) return;  // rank 0 has everything
   try {
     std::vector<SavedFile> files = write_rank();
     rank_ == 0 ? lead(state, std::move(files)) : tell(files);
@@ -130,6 +197,13 @@ void CheckpointSaver::write(const SavedState& state) {
     failure_ = error.what();
     std::ofstream(failed_file(rank_)) << failure_;
   }
+  sent_ = {};
+}
+
+// Returns why what this rank has is not to be saved; "": it is.
+std::string CheckpointSaver::fault_of_state() const {
+  const std::string bad = options_.finite ? first_not_finite(state_) : "";
+  return bad.empty() ? "" : "tensor '" + bad + "' has a NaN or an infinity";
 }
 
 // Returns what this rank has written.
@@ -140,8 +214,7 @@ std::vector<SavedFile> CheckpointSaver::write_rank() const {
     throw DataError("cannot write " + temporary_.string() + ": " + error.message() +
                     "; choose a job.dump_folder that can be written");
   }
-  const std::string bad = options_.finite ? first_not_finite(state_) : "";
-  if (!bad.empty()) throw NumericError("tensor '" + bad + "' has a NaN or an infinity");
+  if (const std::string fault = fault_of_state(); !fault.empty()) throw NumericError(fault);
   const data::WrittenFile written =
       data::write_safetensors((temporary_ / rank_file(rank_)).string(), state_);
   system::write_file((temporary_ / decisions_file(rank_)).string(), decisions_);
@@ -159,13 +232,24 @@ void CheckpointSaver::tell(const std::vector<SavedFile>& files) const {
 // Completes the checkpoint, on rank 0, whose own files are given.
 void CheckpointSaver::lead(const SavedState& state, std::vector<SavedFile> files) const {
   system::write_file((temporary_ / kSavedConfiguration).string(), options_.configuration);
-  for (int rank = 1; rank < world_size_; ++rank) add_files_of(rank, files);
+  for (int rank = 1; rank < world_size_; ++rank)
+    options_.through_rank_0 ? write_of(rank, files) : add_files_of(rank, files);
   Manifest manifest{state, std::move(files)};
   manifest.files.push_back(describe_file(temporary_, kSavedConfiguration));
   if (!options_.metrics_file.empty()) system::sync_file(options_.metrics_file);
   write_manifest(temporary_, manifest);
   publish_checkpoint(temporary_, checkpoint_);
   prune_checkpoints(options_.folder, options_.keep, state.step);
+}
+
+// Writes what another rank has sent.
+void CheckpointSaver::write_of(int rank, std::vector<SavedFile>& files) const {
+  if (!sent_.fault[rank].empty()) throw NumericError(name_of(rank) + ": " + sent_.fault[rank]);
+  for (const auto& [name, text] : {std::pair(rank_file(rank), &sent_.tensors[rank]),
+                                   std::pair(decisions_file(rank), &sent_.decisions[rank])}) {
+    system::write_file((temporary_ / name).string(), *text);
+    files.push_back({name, text->size(), data::crc32(text->data(), text->size())});
+  }
 }
 
 // Waits for the files of another rank.
@@ -175,12 +259,10 @@ void CheckpointSaver::add_files_of(int rank, std::vector<SavedFile>& files) cons
   while (!(text = present_text(done_file(rank))).ends_with(kEndOfText)) {
     const auto now = std::chrono::steady_clock::now();
     if (fs::exists(failed_file(rank)))
-      throw DataError("rank " + std::to_string(rank) + ": " +
-                      data::read_text(failed_file(rank).string()));
+      throw DataError(name_of(rank) + ": " + data::read_text(failed_file(rank).string()));
     if (programs_.collectives() != nullptr) programs_.collectives()->watchdog().check();
     if (ending_) given_up = std::min(given_up, now + kPatience);
-    if (now > given_up)
-      throw DataError("rank " + std::to_string(rank) + " has not written its part");
+    if (now > given_up) throw DataError(name_of(rank) + " has not written its part");
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   for (const auto& f : nlohmann::json::parse(text)) files.push_back({f.at(0), f.at(1), f.at(2)});

@@ -5,21 +5,20 @@
 #include <atomic>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "runtime/data/safetensors.h"
-#include "runtime/train/checkpoint/folder.h"
+#include "runtime/train/checkpoint/files.h"
 #include "runtime/train/step_programs.h"
 
 namespace runtime::train {
 
-// Runs work on rank 0 while the other ranks wait, see launch::Rank::on_main.
-using OnMain = std::function<void(const char* what, const std::function<void()>& work)>;
-
 // Input of CheckpointSaver.
 struct SaverOptions {
-  std::filesystem::path folder;  // of the checkpoints; a file system that all ranks share
+  std::filesystem::path folder;  // of the checkpoints
   Retention keep = {};
   std::string configuration;  // the text of config.toml
   bool finite = false;        // numbers that are not finite are not saved
@@ -28,18 +27,22 @@ struct SaverOptions {
   // metrics.jsonl, whose first SavedState::metrics_bytes bytes are put on the disk before the
   // checkpoint counts; "": none.
   std::string metrics_file = {};
+  // The ranks do not share the folder: they send to rank 0 what only they have, and it writes all.
+  bool through_rank_0 = false;
 };
 
-// Whether every rank can write to the same folder, which rank 0 makes. Every rank calls it. True if
-// rank 0 cannot make it: saving then says why.
-bool all_see(const std::filesystem::path& folder, const StepPrograms& programs,
-             const OnMain& on_main);
+// How a run can be saved; every rank calls it. Rank 0 makes the folder. Where not all ranks can
+// write to it, a note says that rank 0 saves for all of them; if its memory is too small for what
+// they would send, the run cannot be saved while it goes on: nullopt, after a warning, which
+// kUnsaved in the run's folder keeps.
+std::optional<SaverOptions> agree_on_saving(SaverOptions options, StepPrograms& programs);
 
 // One rank's part in saving. Every rank makes the same calls, from the thread of the programs,
 // which must outlive this object. The numbers are copied to host memory first; then each rank
 // writes its file in a thread of its own, and rank 0 completes the checkpoint when the files of all
-// ranks are there. These threads use no collectives: they see each other's files. Equivalent to:
-// torch.distributed.checkpoint.async_save.
+// ranks are there. These threads use no collectives: they see each other's files. Ranks that do not
+// share the folder (SaverOptions::through_rank_0) send their files before save() returns, and rank
+// 0's thread writes them. Equivalent to: torch.distributed.checkpoint.async_save.
 class CheckpointSaver {
  public:
   CheckpointSaver(StepPrograms& programs, SaverOptions options);
@@ -59,10 +62,14 @@ class CheckpointSaver {
  private:
   bool wait();
   void write(const SavedState& state);
+  void gather();
+  std::string fault_of_state() const;
   std::vector<SavedFile> write_rank() const;
+  void write_of(int rank, std::vector<SavedFile>& files) const;
   void lead(const SavedState& state, std::vector<SavedFile> files) const;
   void tell(const std::vector<SavedFile>& files) const;
   void add_files_of(int rank, std::vector<SavedFile>& files) const;
+  std::string name_of(int rank) const;  // for messages
   std::filesystem::path done_file(int rank) const;
   std::filesystem::path failed_file(int rank) const;
 
@@ -74,6 +81,11 @@ class CheckpointSaver {
   std::filesystem::path checkpoint_;  // its name when it is complete
   data::TensorFile state_;            // kept, so that saving again allocates nothing
   std::string decisions_;
+  // On rank 0 with through_rank_0: by rank, what each has sent; `fault`: why it cannot be saved.
+  struct Sent {
+    std::vector<std::string> fault, decisions, tensors;
+  };
+  Sent sent_;
   std::string failure_;  // of this rank; written by the thread
   int64_t last_step_ = -1;
   std::atomic<bool> ending_ = false;

@@ -159,6 +159,42 @@ TEST_F(Plans, OperationsAreMeasuredOnTheDevice) {
   EXPECT_GT(with_alone.prediction.times.compute_alone, 0);
 }
 
+// The roles of a plan share the cut of the pipeline.
+TEST_F(Plans, RolesAreThoseOfRanksThatArePlannedAlone) {
+  for (const char* batch : {"8", "24"}) {
+    for (const auto& [tensor, pipeline] : {std::pair{1, 2}, {2, 2}, {1, 3}, {2, 4}}) {
+      const int ranks = 2 * tensor * pipeline;
+      const JobPlan p =
+          plan(train::kSmallLeNet, ranks,
+               mesh(tensor, pipeline) + train::Settings{{"training.global_batch_size", batch}});
+      const Planner shared = planner();
+      ASSERT_EQ(p.roles.size(), static_cast<size_t>(pipeline));
+      for (const RolePlan& role : p.roles) {
+        train::StepPrograms alone(config_, shared.spec, shared.device, shared.options,
+                                  train::PlannedRank{role.ranks.front(), ranks});
+        alone.any_program();
+        alone.get(alone.full_step().back());
+        const RankMemory memory = memory_of(alone);
+        EXPECT_EQ(role.memory.parameters, memory.parameters) << role.layers;
+        EXPECT_EQ(role.memory.total(), memory.total()) << role.layers;
+      }
+    }
+  }
+}
+
+TEST_F(Plans, EachKindOfOperationIsMeasuredOnce) {
+  plan(kByHand, 1);
+  const Planner p = planner(exec::Tune::kQuick);
+  const JobPlan first = p.plan(config_, 1);
+  const size_t kinds = p.times->size();
+  EXPECT_GT(kinds, 0u);
+  const JobPlan second = p.plan(config_, 1);
+  EXPECT_EQ(p.times->size(), kinds);
+  EXPECT_TRUE(second.measured);
+  // Nothing was measured again: two measurements are never the same.
+  EXPECT_EQ(first.prediction.times.compute, second.prediction.times.compute);
+}
+
 TEST_F(Plans, NoMemoryIsTakenForWhatIsPlanned) {
   config_ = test::parse(kByHand, {});
   const Planner p = planner();

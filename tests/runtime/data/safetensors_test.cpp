@@ -56,6 +56,7 @@ TEST(Safetensors, WritesWhatItReads) {
   const std::string path = folder.path("a.safetensors");
   write_safetensors(path, example());
   expect_equal(example(), read_safetensors(path));
+  EXPECT_EQ(safetensors_text(example(), "memory"), content_of(path));
 }
 
 TEST(Safetensors, SaysWhatItHasWritten) {

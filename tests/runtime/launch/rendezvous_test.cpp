@@ -1,6 +1,8 @@
 // The rendezvous, with ranks that are threads, each with its own FileStore in one folder.
 #include "runtime/launch/rendezvous.h"
 
+#include <unistd.h>
+
 #include <fstream>
 #include <random>
 #include <set>
@@ -60,6 +62,20 @@ TEST(Rendezvous, EveryRunGetsAPrefixOfItsOwn) {
   std::set<std::string> seen;
   for (int run = 0; run < 10; ++run)
     expect_fresh(join_all(folder.path(), ranks(2 + run % 4)), seen);
+}
+
+TEST(Rendezvous, TellsEveryRankTheHostOfEach) {
+  const TempFolder folder;
+  const std::vector<std::string> hosts = in_threads(3, [&](int rank) {
+    FileStore store(folder.path());
+    std::string all;
+    for (const std::string& host : exchange_hosts(store, "run", rank, 3, kLong)) all += host + ' ';
+    return all;
+  });
+  char own[256] = "";
+  ::gethostname(own, sizeof own - 1);
+  const std::string name = std::string(own) + ' ';
+  EXPECT_THAT(hosts, Each(name + name + name));
 }
 
 TEST(Rendezvous, LeftOversOfEarlierRunsDoNoHarm) {

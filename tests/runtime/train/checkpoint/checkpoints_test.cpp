@@ -246,7 +246,7 @@ TEST(CheckpointsRefused, AKeyThatDidNotExistYetHasItsDefault) {
   test::TemporaryFolder folder;
   train(kLayers, "reference", folder.path(), {}, 4);
   const Resumed from = open_checkpoint(folder.path() / checkpoint_name(4));
-  const fs::path file = from.path / "config.toml";
+  const fs::path file = from.path() / "config.toml";
   std::string text = test::read_text(file);
   const size_t line = text.find("random_resized_crop = ");
   ASSERT_NE(line, std::string::npos);

@@ -1,0 +1,49 @@
+// The files of a checkpoint as each rank gets them: from the folder itself, or from rank 0 where
+// other ranks do not see that folder.
+#ifndef RUNTIME_TRAIN_CHECKPOINT_FILES_H_
+#define RUNTIME_TRAIN_CHECKPOINT_FILES_H_
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "runtime/data/safetensors.h"
+#include "runtime/exec/collectives.h"
+#include "runtime/train/checkpoint/folder.h"
+
+namespace runtime::train {
+
+// Runs work on rank 0 while the other ranks wait, see launch::Rank::on_main.
+using OnMain = std::function<void(const char* what, const std::function<void()>& work)>;
+
+// The files of one checkpoint. If it was opened by all ranks, every rank makes the same calls in
+// the same order, from the thread of its collectives, and all of them throw the same DataError if
+// rank 0 cannot read.
+class CheckpointFiles {
+ public:
+  // Without `collectives`, for one rank by itself, which reads the folder. Otherwise every rank
+  // calls it: if one of them sees another manifest than rank 0 in the folder, or lacks one of its
+  // files, rank 0 reads for all. Throws DataError.
+  explicit CheckpointFiles(std::filesystem::path folder, exec::Collectives* collectives = nullptr,
+                           OnMain on_main = nullptr);
+
+  const std::filesystem::path& path() const { return folder_; }
+  // Whether rank 0 reads for all.
+  bool through_rank_0() const { return collectives_ != nullptr; }
+
+  // These functions return the bytes of a file, its tensors, and the manifest. Throw DataError.
+  std::string text(const std::string& name) const;
+  data::TensorFile tensors(const std::string& name) const;
+  Manifest manifest() const;
+
+ private:
+  std::string text_of_rank_0(const std::string& name) const;
+
+  std::filesystem::path folder_;
+  exec::Collectives* collectives_ = nullptr;  // nullptr: each rank reads
+  OnMain on_main_;
+};
+
+}  // namespace runtime::train
+
+#endif  // RUNTIME_TRAIN_CHECKPOINT_FILES_H_

@@ -1,0 +1,170 @@
+// Checkpoints of ranks that do not share a folder, with ranks that are threads;
+// tests/strangers/hosts_test.py has those of whole runs.
+#include <gmock/gmock.h>
+
+#include <limits>
+
+#include "runtime/error.h"
+#include "runtime/train/checkpoint/assembly.h"
+#include "runtime/train/checkpoint/rank_state.h"
+#include "runtime/train/checkpoint/saver.h"
+#include "tests/runtime/exec/local_ranks.h"
+#include "tests/runtime/train/job.h"
+
+namespace runtime::train {
+namespace {
+
+namespace fs = std::filesystem;
+using exec::LocalRank;
+using testing::Each;
+using testing::HasSubstr;
+
+constexpr char kNet[] = R"(
+[model]
+input = [6]
+layers = [ { type = "linear", features = 5 }, { type = "batch_norm" }, { type = "linear", features = 3 } ]
+[dataset]
+name = "synthetic"
+samples = 20
+classes = 3
+[training]
+global_batch_size = 8
+[optimizer]
+name = "adamw"
+)";
+
+OnMain on_main_of(LocalRank& rank) {
+  return [&rank](const char*, const std::function<void()>& work) {
+    if (rank.rank == 0) work();
+    double all = 0;
+    rank.collectives.all_reduce(&all, 1, RT_SUM);
+  };
+}
+
+// Saves a job of two ranks after `change`, which gets the tensors of a rank.
+void save(const fs::path& folder, bool through_rank_0, int zero_stage,
+          const std::function<void(int rank, StepPrograms&)>& change = nullptr) {
+  const auto errors = exec::on_local_ranks(2, [&](LocalRank& rank) {
+    const config::Config config =
+        test::parse(kNet, {{"parallelism.zero_stage", std::to_string(zero_stage)}});
+    exec::CompileOptions options{{.tune = exec::Tune::kOff}};
+    options.collectives = &rank.collectives;
+    StepPrograms programs(config, open_data(config, nullptr).train->spec(),
+                          test::open_device("reference"), options);
+    const auto shared = std::shared_ptr<StepPrograms>(&programs, [](StepPrograms*) {});
+    const Trainer trainer(shared);
+    if (change) change(rank.rank, programs);
+    CheckpointSaver saver(programs, {.folder = folder,
+                                     .configuration = "text",
+                                     .finite = true,
+                                     .on_main = on_main_of(rank),
+                                     .note = [](const std::string&) {},
+                                     .through_rank_0 = through_rank_0});
+    SavedState state;
+    state.step = 7;
+    state.mesh = {2, 1, 1};
+    saver.save(state);
+    saver.finish();
+  });
+  EXPECT_THAT(errors, Each(""));
+}
+
+// The statistics of each rank, which no other rank has, differ.
+void mark(int rank, StepPrograms& programs) {
+  for (const HeldTensor& held : held_tensors(programs)) {
+    if (!held.name.starts_with(kStatisticsGroup)) continue;
+    const std::vector<float> numbers(static_cast<size_t>(held.slice.elements()),
+                                     static_cast<float>(rank + 1));
+    programs.stream().copy(held.address, numbers.data(), held.bytes());
+  }
+  programs.stream().synchronize();
+}
+
+TEST(ThroughRank0, SavesWhatASharedFolderHas) {
+  for (const int zero_stage : {0, 1, 3}) {
+    test::TemporaryFolder folder;
+    save(folder.path() / "shared", false, zero_stage, mark);
+    save(folder.path() / "through", true, zero_stage, mark);
+    const fs::path shared = folder.path() / "shared" / checkpoint_name(7),
+                   through = folder.path() / "through" / checkpoint_name(7);
+    const Manifest manifest = verify_checkpoint(through);
+    EXPECT_TRUE(same_bits(join_checkpoint(shared, verify_checkpoint(shared)),
+                          join_checkpoint(through, manifest)));
+    const auto own = data::read_safetensors((through / rank_file(1)).string());
+    for (const auto& [name, tensor] : own.tensors) {
+      // Without ZeRO rank 0 has all but the statistics.
+      const bool statistics = name.starts_with(kStatisticsGroup);
+      EXPECT_TRUE(statistics || zero_stage > 0) << name;
+      EXPECT_TRUE(!statistics || numbers(tensor) == Numbers(numbers(tensor).size(), 2.0)) << name;
+    }
+    EXPECT_FALSE(own.tensors.empty());
+  }
+}
+
+TEST(ThroughRank0, NamesTheRankWhoseNumbersAreNotFinite) {
+  test::TemporaryFolder folder;
+  const auto errors = exec::on_local_ranks(2, [&](LocalRank& rank) {
+    const config::Config config = test::parse(kNet);
+    exec::CompileOptions options{{.tune = exec::Tune::kOff}};
+    options.collectives = &rank.collectives;
+    StepPrograms programs(config, open_data(config, nullptr).train->spec(),
+                          test::open_device("reference"), options);
+    programs.any_program();
+    for (const HeldTensor& held : held_tensors(programs)) {
+      const float nan = std::numeric_limits<float>::quiet_NaN();
+      if (rank.rank == 1 && held.name.starts_with(kStatisticsGroup))
+        programs.stream().copy(held.address, &nan, sizeof(nan));
+    }
+    CheckpointSaver saver(programs, {.folder = folder.path(),
+                                     .configuration = "text",
+                                     .finite = true,
+                                     .on_main = on_main_of(rank),
+                                     .note = [](const std::string&) {},
+                                     .through_rank_0 = true});
+    saver.save({});
+    saver.finish();
+  });
+  EXPECT_THAT(errors[0], HasSubstr("rank 1: tensor 'statistics/"));
+  EXPECT_THAT(errors[1], HasSubstr("the checkpoint of step 0 was not saved"));
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
+// What a rank finds in its folder: the checkpoint of rank 0, nothing, or another one.
+TEST(CheckpointFiles, AreReadByRank0WhereOneRankLacksThem) {
+  for (const std::string other : {"same", "nothing", "cut", "another"}) {
+    test::TemporaryFolder folder;
+    const auto folder_of = [&](int rank) { return folder.path() / std::to_string(rank); };
+    save(folder_of(0), false, 0, mark);
+    const fs::path own = folder_of(1) / checkpoint_name(7);
+    if (other == "another") save(folder_of(1), false, 3, mark);
+    if (other == "same" || other == "cut")
+      fs::copy(folder_of(0), folder_of(1), fs::copy_options::recursive);
+    if (other == "cut") fs::resize_file(own / rank_file(1), 10);
+    const auto errors = exec::on_local_ranks(2, [&](LocalRank& rank) {
+      const CheckpointFiles files(folder_of(rank.rank) / checkpoint_name(7), &rank.collectives,
+                                  on_main_of(rank));
+      EXPECT_EQ(files.through_rank_0(), other != "same") << other;
+      const Manifest expected = read_manifest(folder_of(0) / checkpoint_name(7));
+      EXPECT_EQ(to_json(files.manifest().state), to_json(expected.state)) << other;
+      for (int r = 0; r < 2; ++r) {
+        const std::string path = (folder_of(0) / checkpoint_name(7) / rank_file(r)).string();
+        EXPECT_TRUE(same_bits(files.tensors(rank_file(r)), data::read_safetensors(path))) << other;
+      }
+      EXPECT_EQ(files.text(kSavedConfiguration), "text");
+    });
+    EXPECT_THAT(errors, Each("")) << other;
+  }
+}
+
+TEST(CheckpointFiles, ThatRank0CannotReadAreAnErrorOnEveryRank) {
+  test::TemporaryFolder folder;
+  EXPECT_THAT(exec::on_local_ranks(2,
+                                   [&](LocalRank& rank) {
+                                     const CheckpointFiles files(folder.path(), &rank.collectives,
+                                                                 on_main_of(rank));
+                                   }),
+              Each(HasSubstr(std::string(kManifest))));
+}
+
+}  // namespace
+}  // namespace runtime::train
