@@ -11,8 +11,8 @@ namespace runtime::terminal {
 
 // How a StatusLine writes.
 struct StatusStyle {
-  bool redraw = false;                  // the line is drawn over the one before
-  std::function<int()> columns = {};    // of a line at this moment; empty or 0: any number
+  bool redraw = false;                      // the line is drawn over the one before
+  std::function<int()> columns = {};        // of a line at this moment; empty or 0: any number
   std::chrono::milliseconds pause{30'000};  // between two lines of progress
 
   // That of the standard error output: a line that is drawn ten times a second on a terminal that

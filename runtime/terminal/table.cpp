@@ -28,6 +28,11 @@ void Table::add_wide(std::string first, std::vector<std::string> last) {
   rows_.push_back({std::move(cells), wide});
 }
 
+bool Table::is_empty(size_t column) const {
+  return !rows_.empty() && std::all_of(rows_.begin(), rows_.end(),
+                                       [&](const Row& row) { return row.cells[column].empty(); });
+}
+
 size_t Table::most(size_t column) const {
   size_t most = width(columns_[column].title);
   for (const Row& row : rows_)
@@ -50,12 +55,11 @@ size_t Table::Layout::total(size_t first, size_t end) const {
   return sum;
 }
 
-// A column in which nothing stands is none.
 Table::Layout Table::layout(size_t columns) const {
   Layout layout;
   for (size_t i = 0; i < columns_.size(); ++i) {
     layout.widths.push_back(most(i));
-    layout.shown.push_back(layout.widths[i] > 0);
+    layout.shown.push_back(!is_empty(i));
   }
   if (columns == 0 || layout.total() <= columns) return layout;
   layout.gap = 1;
@@ -119,7 +123,8 @@ std::string Table::text(int columns) const {
   std::string left_out;
   for (size_t i = 0; i < columns_.size(); ++i) {
     head.cells.push_back(columns_[i].title);
-    if (!layout.shown[i] && most(i) > 0) left_out += (left_out.empty() ? "" : ", ") + columns_[i].title;
+    if (!layout.shown[i] && !is_empty(i))
+      left_out += (left_out.empty() ? "" : ", ") + columns_[i].title;
   }
   std::string text = line(head, layout);
   for (const Row& row : rows_) text += line(row, layout);

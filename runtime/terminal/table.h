@@ -20,8 +20,9 @@ struct Column {
   Keep keep = Keep::kBegin;  // which part of a long text, or of the title of numbers, stays
 };
 
-// Columns that are as wide as what they contain. Where the terminal is narrower, first texts are
-// shortened, then columns are left out, which a line below the table says.
+// Columns that are as wide as what they contain; one with nothing below its title is not shown.
+// Where the terminal is narrower, first texts are shortened, then columns are left out, which a
+// line below the table says.
 class Table {
  public:
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
@@ -40,7 +41,7 @@ class Table {
  private:
   struct Row {
     std::vector<std::string> cells;
-    size_t wide = 1;       // how many columns the first cell takes
+    size_t wide = 1;  // how many columns the first cell takes
     bool titles = false;
   };
   struct Layout {
@@ -51,6 +52,7 @@ class Table {
     size_t total() const { return total(0, widths.size()); }
   };
 
+  bool is_empty(size_t column) const;
   size_t most(size_t column) const;   // the columns that all of its text takes
   size_t least(size_t column) const;  // the fewest that it can do with
   Layout layout(size_t columns) const;

@@ -32,7 +32,7 @@ const std::map<std::string, size_t> kRoomLines = {
     {"runtime/data", 5830},     {"runtime/exec", 3020},   {"runtime/graph", 5480},
     {"runtime/launch", 4030},   {"runtime/model", 1385},  {"runtime/parallel", 3135},
     {"runtime/step", 1520},     {"runtime/system", 500},  {"runtime/tensor", 700},
-    {"runtime/terminal", 415},  {"runtime/train", 6910},  {"runtime/watch", 950},
+    {"runtime/terminal", 420},  {"runtime/train", 6910},  {"runtime/watch", 950},
 };
 // A function does one thing: the longest body, and how many lines the median and nine of ten may
 // have.

@@ -149,6 +149,9 @@ class Widths(Shown):
             self.assertIn("validation_loss", text)
             self.assertIn(" a: ", text)
 
+    def test_the_search_of_a_batch_size_fits(self):
+        self.check("tune", "batch", "job.toml", "--steps", "1", "--start", "8", "--most", "16", wanted=["batch size", "fastest that was"])
+
     def test_the_variable_columns_says_how_wide(self):
         text = self.on_terminal("plan", "job.toml", columns=200, variables={"TERM": "xterm", "COLUMNS": "60"})
         self.assertIn("not shown in 60 columns: ", text)

@@ -51,7 +51,8 @@ std::vector<double> places_of_labels(const std::vector<CurveEnd>& ends) {
                    [&](size_t a, size_t b) { return ends[a].x < ends[b].x; });
   std::vector<double> places(ends.size());
   for (size_t begin = 0, end = 0; begin < order.size(); begin = end) {
-    for (end = begin + 1; end < order.size() && ends[order[end]].x < ends[order[end - 1]].x + kWide;)
+    for (end = begin + 1;
+         end < order.size() && ends[order[end]].x < ends[order[end - 1]].x + kWide;)
       ++end;
     std::vector<size_t> members(order.begin() + static_cast<std::ptrdiff_t>(begin),
                                 order.begin() + static_cast<std::ptrdiff_t>(end));

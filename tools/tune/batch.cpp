@@ -179,11 +179,11 @@ void print(const std::map<int64_t, BatchTrial>& done, const std::string& key, in
   fmt::print("{}\n{}\n", table_of(done).text(columns),
              trials::text_plot(plot_of(done, key), columns));
   const BatchTrial& fastest = fastest_of(done);
-  fmt::print("{}: {} = {}\nfastest that was measured: {} = {}, {} samples/s\n\n{}",
-             largest < most ? "largest that fits" : "fits, and no larger one was tried (--most)",
-             key, largest, key, fastest.size,
-             runtime::train::rate_text(fastest.speed->samples_per_second),
-             trials::toml_lines({{key, fastest.size}}));
+  runtime::terminal::print_folded(fmt::format(
+      "{}: {} = {}\nfastest that was measured: {} = {}, {} samples/s\n\n",
+      largest < most ? "largest that fits" : "fits, and no larger one was tried (--most)", key,
+      largest, key, fastest.size, runtime::train::rate_text(fastest.speed->samples_per_second)));
+  fmt::print("{}", trials::toml_lines({{key, fastest.size}}));
 }
 
 }  // namespace
