@@ -11,9 +11,11 @@
 
 #include "runtime/analysis/scaling.h"
 #include "runtime/cli/bench_commands.h"
+#include "runtime/cli/say.h"
 #include "runtime/cli/session.h"
 #include "runtime/error.h"
 #include "runtime/step/ranks.h"
+#include "runtime/terminal/table.h"
 #include "runtime/train/device_meter.h"
 #include "runtime/train/formatted.h"
 #include "runtime/train/model_flops.h"
@@ -42,19 +44,26 @@ void print_layers(Session& s, train::StepProgram& step, int64_t steps, const Nex
     for (size_t n = 0; n < ns.size() && i >= kWarmUp; ++n) times[n].push_back(ns[n]);
   }
   if (!s.rank.main()) return;
-  fmt::print("{:<22} {:<26} {:<38} {:>10} {:>10} {:>10}\n", "layer", "operation", "implementation",
-             "us", "planned us", "GFLOP/s");
+  using Kind = terminal::Column::Kind;
+  terminal::Table table({{"layer"},
+                         {"operation"},
+                         {"implementation", Kind::kText, 3, terminal::Keep::kEnd},
+                         {"us", Kind::kNumber},
+                         {"planned us", Kind::kNumber, 2},
+                         {"GFLOP/s", Kind::kNumber, 1}});
   double total = 0, planned = 0;
   for (size_t n = 0; n < times.size(); ++n) {
     const graph::Node& node = program.graph().nodes[n];
     const double ns = median(times[n]);
     total += ns;
     planned += node.estimated_ns;
-    fmt::print("{:<22} {:<26} {:<38} {:>10.1f} {:>10.1f} {:>10.1f}\n", node.layer, node.op,
-               node.implementation, ns / 1e3, node.estimated_ns / 1e3,
-               graph::flops(program.graph(), node) / ns);
+    table.add({node.layer, std::string(node.op), node.implementation,
+               fmt::format("{:.1f}", ns / 1e3), fmt::format("{:.1f}", node.estimated_ns / 1e3),
+               fmt::format("{:.1f}", graph::flops(program.graph(), node) / ns)});
   }
-  fmt::print("{:<88} {:>10.1f} {:>10.1f}\n", "sum", total / 1e3, planned / 1e3);
+  table.add_wide("sum",
+                 {fmt::format("{:.1f}", total / 1e3), fmt::format("{:.1f}", planned / 1e3), ""});
+  table.print();
 }
 
 namespace {
@@ -138,8 +147,7 @@ void print_bench(const Session& s, const BenchArguments& arguments, const Measur
     const bool several = s.rank.collectives != nullptr;
     const std::string ranks =
         several ? fmt::format(", {} ranks over {}", s.rank.place.world_size, s.rank.backend) : "";
-    fmt::print(
-        "{} on {}{}: {:.3f} ms a step (median of {}{}), {} samples/s{}, {:.1f}% waiting for "
+    say("{} on {}{}: {:.3f} ms a step (median of {}{}), {} samples/s{}, {:.1f}% waiting for "
         "data, {:.1f} GFLOP/s{}, peak memory {:.0f} MiB{}{}\n{}\n",
         s.config.name, s.device->id(), ranks, step_s * 1e3, arguments.steps,
         scaling.predicted ? fmt::format(", predicted {:.3f} ms", scaling.predicted->step() * 1e3)
@@ -156,7 +164,7 @@ void print_bench(const Session& s, const BenchArguments& arguments, const Measur
                           recorded.recordings, recorded.recordings == 1 ? "" : "s")
             : "",
         analysis::explain_memory(scaling));
-    if (several) fmt::print("{}\n", analysis::explain(scaling));
+    if (several) say("{}\n", analysis::explain(scaling));
     return;
   }
   nlohmann::ordered_json j;

@@ -9,9 +9,12 @@
 
 #include "runtime/analysis/scaling.h"
 #include "runtime/cli/bench_commands.h"
+#include "runtime/cli/say.h"
 #include "runtime/error.h"
 #include "runtime/launch/run_ranks.h"
 #include "runtime/model/layer_types.h"
+#include "runtime/terminal/status_line.h"
+#include "runtime/terminal/table.h"
 
 namespace runtime::cli {
 
@@ -174,13 +177,22 @@ Fit fit(const std::vector<Row>& rows, int ranks) {
 void print_table(const std::vector<Row>& rows, const launch::Rank& rank) {
   const int ranks = rank.place.world_size;
   fmt::print("{} ranks over {}; bandwidths in GB/s (1e9 bytes)\n\n", ranks, rank.backend);
-  fmt::print("{:<15} {:>11} {:>11} {:>8} {:>11} {:>9} {:>9} {:>7}\n", "collective", "bytes",
-             "count", "type", "time (us)", "algbw", "busbw", "#wrong");
+  using Kind = terminal::Column::Kind;
+  terminal::Table table({{"collective"},
+                         {"bytes", Kind::kNumber},
+                         {"count", Kind::kNumber, 2},
+                         {"type", Kind::kText, 1},
+                         {"time (us)", Kind::kNumber},
+                         {"algbw", Kind::kNumber},
+                         {"busbw", Kind::kNumber},
+                         {"#wrong", Kind::kNumber}});
   for (const Row& row : rows) {
-    fmt::print("{:<15} {:>11} {:>11} {:>8} {:>11.1f} {:>9.3f} {:>9.3f} {:>7.0f}\n", row.name,
-               row.bytes, row.count, "float32", row.seconds * 1e6, row.algorithm_bandwidth(),
-               bus_bandwidth(row, ranks), row.wrong);
+    table.add({row.name, std::to_string(row.bytes), std::to_string(row.count), "float32",
+               fmt::format("{:.1f}", row.seconds * 1e6),
+               fmt::format("{:.3f}", row.algorithm_bandwidth()),
+               fmt::format("{:.3f}", bus_bandwidth(row, ranks)), fmt::format("{:.0f}", row.wrong)});
   }
+  table.print();
   const Fit f = fit(rows, ranks);
   if (f.latency_us > 0) {
     fmt::print(
@@ -217,15 +229,19 @@ void bench_rank(const launch::Rank& rank, const CommArguments& arguments) {
     throw ConfigurationError("bench comm: one rank has nobody to talk to; use --nproc 2 or more");
   std::vector<Row> rows;
   double wrong = 0;
+  std::optional<terminal::StatusLine> status;
+  if (rank.main()) status.emplace();
   for (const Kind& kind : kKinds) {
     const auto& wanted = arguments.collectives;
     if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), kind.name) == wanted.end())
       continue;
+    if (status) status->begin(std::string("measuring ") + kind.name);
     for (uint64_t bytes = arguments.min_bytes; bytes <= arguments.max_bytes; bytes *= kSizeFactor) {
       rows.push_back(Case(rank, kind, bytes).measure());
       wrong += rows.back().wrong;
     }
   }
+  status.reset();
   if (rank.main()) arguments.json ? print_json(rows, rank) : print_table(rows, rank);
   if (wrong > 0) {
     throw CommunicationError(

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/cli/bench_commands.h"
+#include "runtime/cli/say.h"
 #include "runtime/launch/run_ranks.h"
 #include "runtime/step/ranks.h"
 #include "runtime/train/formatted.h"
@@ -36,10 +37,9 @@ void bench_loader(const launch::Rank& rank, const BenchArguments& arguments) {
   const double rate = batches * static_cast<double>(options.batch_size) / seconds;
   const int workers = options.prefetch > 0 ? options.workers : 0;
   if (!arguments.json) {
-    fmt::print("{}: {:.3f} ms a batch of {} (mean of {}), {} samples/s, {} worker{}, prefetch {}\n",
-               data.train->description(), seconds / batches * 1e3, options.batch_size,
-               arguments.steps, train::rate_text(rate), workers, workers == 1 ? "" : "s",
-               options.prefetch);
+    say("{}: {:.3f} ms a batch of {} (mean of {}), {} samples/s, {} worker{}, prefetch {}\n",
+        data.train->description(), seconds / batches * 1e3, options.batch_size, arguments.steps,
+        train::rate_text(rate), workers, workers == 1 ? "" : "s", options.prefetch);
     return;
   }
   nlohmann::ordered_json j;

@@ -8,6 +8,7 @@
 
 #include "runtime/cli/bench.h"
 #include "runtime/cli/bench_commands.h"
+#include "runtime/cli/say.h"
 #include "runtime/error.h"
 #include "runtime/train/formatted.h"
 #include "runtime/train/open.h"
@@ -47,7 +48,7 @@ void print(const Session& s, const BenchArguments& arguments, const train::StepP
   const double tokens = samples * static_cast<double>(labels);
   const double rate = graph::step_flops(step.graph(), 1) / seconds;
   if (!arguments.json) {
-    return fmt::print(
+    return say(
         "{} on {}, inference: {:.3f} ms a batch of {} (median of {}), {} samples/s{}, {:.1f} "
         "GFLOP/s, peak memory {:.0f} MiB of the process\n",
         s.config.name, s.device->id(), seconds * 1e3, rows, arguments.steps,

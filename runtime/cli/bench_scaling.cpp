@@ -15,10 +15,13 @@
 #include "plugins/host/program.h"
 #include "runtime/analysis/scaling.h"
 #include "runtime/cli/bench_commands.h"
+#include "runtime/cli/say.h"
 #include "runtime/error.h"
 #include "runtime/launch/child.h"
 #include "runtime/launch/cores.h"
 #include "runtime/launch/environment.h"
+#include "runtime/terminal/status_line.h"
+#include "runtime/terminal/table.h"
 #include "runtime/train/formatted.h"
 
 namespace runtime::cli {
@@ -81,25 +84,35 @@ Plan make_plan(const BenchArguments& bench, int most_ranks) {
   return plan;
 }
 
-std::string read_all(int fd) {
-  std::string text;
+// Appends what a pipe holds; returns false at its end.
+bool read_some(int fd, std::string& text) {
   char buffer[4096];
-  for (;;) {
-    const ssize_t bytes = read(fd, buffer, sizeof(buffer));
-    if (bytes == 0) return text;
-    if (bytes > 0) {
-      text.append(buffer, static_cast<size_t>(bytes));
-    } else if (errno == EAGAIN || errno == EINTR) {
-      pollfd wait{fd, POLLIN, 0};
-      poll(&wait, 1, -1);
-    } else {
-      throw CommunicationError(std::string("cannot read what a run prints: ") +
-                               std::strerror(errno) + "; start the runs alone (--nproc)");
-    }
-  }
+  const ssize_t bytes = read(fd, buffer, sizeof(buffer));
+  if (bytes > 0) text.append(buffer, static_cast<size_t>(bytes));
+  if (bytes >= 0 || errno == EAGAIN || errno == EINTR) return bytes != 0;
+  throw CommunicationError(std::string("cannot read what a run prints: ") + std::strerror(errno) +
+                           "; start the runs alone (--nproc)");
 }
 
-ordered_json run_bench(const Plan& plan, int ranks) {
+// Returns what a run prints on its standard output. Its notes and errors go to the terminal at
+// once.
+std::string read_all(const launch::Child& child, terminal::StatusLine& line) {
+  std::string out, notes;
+  bool out_open = true, notes_open = true;
+  while (out_open || notes_open) {
+    pollfd files[] = {{out_open ? child.out.get() : -1, POLLIN, 0},
+                      {notes_open ? child.err.get() : -1, POLLIN, 0}};
+    poll(files, 2, -1);
+    if (files[0].revents != 0) out_open = read_some(child.out.get(), out);
+    if (files[1].revents != 0) notes_open = read_some(child.err.get(), notes);
+    for (size_t end; (end = notes.find('\n')) != std::string::npos; notes.erase(0, end + 1))
+      line.print(notes.substr(0, end));
+  }
+  if (!notes.empty()) line.print(notes);
+  return out;
+}
+
+ordered_json run_bench(const Plan& plan, int ranks, terminal::StatusLine& line) {
   launch::ChildSpec spec;
   spec.name = "the run of " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
   spec.program = plugins::host::program_path().string();
@@ -107,10 +120,9 @@ ordered_json run_bench(const Plan& plan, int ranks) {
   for (char** variable = environ; *variable != nullptr; ++variable)
     spec.environment.emplace_back(*variable);
   spec.remedy = "start it where this program can be read";
-  spec.pipe_err = false;
   spec.end_signal = SIGTERM;
   const launch::Child child = launch::start(spec);
-  const std::string out = read_all(child.out.get());
+  const std::string out = read_all(child, line);
   int status = 0;
   while (waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
   }
@@ -182,29 +194,46 @@ void print_json(const Plan& plan, const std::vector<Row>& rows) {
   std::cout << j.dump() << std::endl;
 }
 
+std::vector<std::string> cells_of(const Row& row, const Row& one) {
+  const double speed_up = row.samples_per_second / one.samples_per_second;
+  const auto ms = [](double seconds) { return fmt::format("{:.3f}", seconds * 1e3); };
+  return {
+      std::to_string(row.times.ranks),
+      std::to_string(row.bench["global_batch_size"].get<int64_t>()),
+      fmt::format("{:.3f}", row.bench["step_ms_median"].get<double>()),
+      train::rate_text(row.samples_per_second),
+      fmt::format("{:.2f}", speed_up),
+      fmt::format("{:.2f}", speed_up / row.times.ranks),
+      ms(row.times.compute),
+      ms(row.times.sync),
+      ms(row.times.exposed),
+      fmt::format("{:.3f}", row.bubble),
+      row.predicted_efficiency > 0 ? fmt::format("{:.2f}", row.predicted_efficiency) : "unknown"};
+}
+
 void print_table(const Plan& plan, const std::vector<Row>& rows) {
-  fmt::print("{} on {}, {}, {} {} a rank, median of {} steps in {} rounds; times in ms\n\n",
-             rows[0].bench["config"].get<std::string>(), rows[0].bench["device"].get<std::string>(),
-             plan.bench.weak ? "fixed batch per rank" : "fixed global batch", plan.threads,
-             plan.threads == 1 ? "thread" : "threads", plan.bench.steps, plan.bench.rounds);
-  fmt::print("{:>5} {:>8} {:>10} {:>11} {:>9} {:>11} {:>10} {:>10} {:>10} {:>8} {:>10}\n", "ranks",
-             "batch", "step", "samples/s", "speed-up", "efficiency", "T_comp", "T_sync", "exposed",
-             "bubble", "predicted");
-  for (const Row& row : rows) {
-    const double speed_up = row.samples_per_second / rows[0].samples_per_second;
-    fmt::print("{:>5} {:>8} {:>10.3f} {:>11} {:>9.2f} {:>11.2f} {:>10.3f} {:>10.3f} {:>10.3f} ",
-               row.times.ranks, row.bench["global_batch_size"].get<int64_t>(),
-               row.bench["step_ms_median"].get<double>(), train::rate_text(row.samples_per_second),
-               speed_up, speed_up / row.times.ranks, row.times.compute * 1e3, row.times.sync * 1e3,
-               row.times.exposed * 1e3);
-    fmt::print(
-        "{:>8.3f} {:>10}\n", row.bubble,
-        row.predicted_efficiency > 0 ? fmt::format("{:.2f}", row.predicted_efficiency) : "unknown");
-  }
+  say("{} on {}, {}, {} {} a rank, median of {} steps in {} rounds; times in ms\n\n",
+      rows[0].bench["config"].get<std::string>(), rows[0].bench["device"].get<std::string>(),
+      plan.bench.weak ? "fixed batch per rank" : "fixed global batch", plan.threads,
+      plan.threads == 1 ? "thread" : "threads", plan.bench.steps, plan.bench.rounds);
+  const auto kNumber = terminal::Column::Kind::kNumber;
+  terminal::Table table({{"ranks", kNumber},
+                         {"batch", kNumber},
+                         {"step", kNumber},
+                         {"samples/s", kNumber},
+                         {"speed-up", kNumber},
+                         {"efficiency", kNumber},
+                         {"T_comp", kNumber, 3},
+                         {"T_sync", kNumber, 4},
+                         {"exposed", kNumber, 5},
+                         {"bubble", kNumber, 1},
+                         {"predicted", kNumber, 2}});
+  for (const Row& row : rows) table.add(cells_of(row, rows[0]));
+  table.print();
   fmt::print("\n");
   for (const Row& row : rows) {
     if (row.times.ranks > 1 && (row.data_parallel || !plan.bench.weak))
-      fmt::print("{} ranks, {}\n", row.times.ranks, parallel::decide(compare(plan, row, rows[0])));
+      say("{} ranks, {}\n", row.times.ranks, parallel::decide(compare(plan, row, rows[0])));
   }
 }
 
@@ -217,9 +246,15 @@ void run_scaling_bench(const BenchArguments& bench) {
   // The world sizes are measured in turn, so that a machine whose speed drifts treats all of them
   // alike.
   std::map<int, std::vector<ordered_json>> runs;
+  terminal::StatusLine status;
   for (int round = 0; round < bench.rounds; ++round) {
-    for (const int r : ranks) runs[r].push_back(run_bench(plan, r));
+    for (const int r : ranks) {
+      status.begin(fmt::format("round {} of {}: measuring {} {} of up to {}", round + 1,
+                               bench.rounds, r, r == 1 ? "rank" : "ranks", *ranks.rbegin()));
+      runs[r].push_back(run_bench(plan, r, status));
+    }
   }
+  status.clear();
   std::vector<Row> rows;
   for (auto& [r, all] : runs) {
     const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);

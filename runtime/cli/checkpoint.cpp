@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/cli/commands.h"
+#include "runtime/cli/say.h"
 #include "runtime/config/config.h"
 #include "runtime/error.h"
 #include "runtime/model/layer_types.h"
@@ -61,9 +62,9 @@ std::string describe(const fs::path& path) {
 void checkpoint_info(const std::string& path) {
   for (const fs::path& one : checkpoints_at(path)) {
     try {
-      fmt::print("{}", describe(one));
+      terminal::print_folded(describe(one));
     } catch (const DataError& error) {
-      fmt::print("{}\n  damaged: {}\n", one.string(), error.what());
+      say("{}\n  damaged: {}\n", one.string(), error.what());
     }
   }
 }
@@ -73,10 +74,10 @@ void checkpoint_verify(const std::string& path) {
   for (const fs::path& one : checkpoints_at(path)) {
     try {
       const Manifest manifest = train::verify_checkpoint(one);
-      fmt::print("{}: whole, {} files, {:.1f} MiB\n", one.string(), manifest.files.size(),
-                 mebibytes(manifest));
+      say("{}: whole, {} files, {:.1f} MiB\n", one.string(), manifest.files.size(),
+          mebibytes(manifest));
     } catch (const DataError& error) {
-      fmt::print("{}: damaged\n", one.string());
+      say("{}: damaged\n", one.string());
       if (first.empty()) first = error.what();
     }
   }
@@ -107,7 +108,7 @@ void checkpoint_export(const std::string& path, const std::string& output) {
         train::to_file_order(parameter, tensor.bytes, graph::dtype_bytes(tensor.dtype))};
   }
   data::write_safetensors(output, weights);
-  fmt::print("{}: {} tensors of {}\n", output, weights.tensors.size(), from.string());
+  say("{}: {} tensors of {}\n", output, weights.tensors.size(), from.string());
 }
 
 void checkpoint_reshard(const std::string& path, const std::string& output) {
@@ -131,7 +132,7 @@ void checkpoint_reshard(const std::string& path, const std::string& output) {
        {train::rank_file(0), train::decisions_file(0), std::string(train::kSavedConfiguration)})
     manifest.files.push_back(train::describe_file(folder, name));
   train::write_manifest(folder, manifest);
-  fmt::print("{}: {:.1f} MiB in one file of all tensors\n", output, mebibytes(manifest));
+  say("{}: {:.1f} MiB in one file of all tensors\n", output, mebibytes(manifest));
 }
 
 }  // namespace runtime::cli

@@ -4,6 +4,7 @@
 #include "plugins/host/registry.h"
 #include "plugins/host/text.h"
 #include "runtime/cli/commands.h"
+#include "runtime/terminal/text.h"
 
 namespace runtime::cli {
 
@@ -12,6 +13,8 @@ namespace {
 using plugins::host::DeviceInfo;
 using plugins::host::DeviceState;
 using plugins::host::PluginDescription;
+
+constexpr size_t kIndent = 26;  // of what follows the id and "usable"
 
 // Returns ", 70.1 GiB free, 87% busy, 61 C, 212 W", without the numbers that are not known.
 std::string state_text(const DeviceState& state) {
@@ -35,25 +38,28 @@ std::string types_text(const char* what, uint64_t dtypes) {
 
 void print_device(const PluginDescription& plugin, size_t index) {
   const DeviceInfo& d = plugin.devices[index];
-  fmt::print("{:<14} {:<10} {}", d.id(), d.usable() ? "usable" : "unusable", d.properties.name);
+  std::string text = fmt::format("{:<14} {:<10} {}", d.id(), d.usable() ? "usable" : "unusable",
+                                 d.properties.name);
   if (d.properties.memory_bytes > 0)
-    fmt::print(", {:.1f} GiB", static_cast<double>(d.properties.memory_bytes) / (1 << 30));
+    text += fmt::format(", {:.1f} GiB", static_cast<double>(d.properties.memory_bytes) / (1 << 30));
   if (d.properties.largest_buffer > 0)
-    fmt::print(" in buffers of at most {:.4g} MiB",
-               static_cast<double>(d.properties.largest_buffer) / (1 << 20));
+    text += fmt::format(" in buffers of at most {:.4g} MiB",
+                        static_cast<double>(d.properties.largest_buffer) / (1 << 20));
   if (d.properties.threads > 0)
-    fmt::print(", {} thread{}", d.properties.threads, d.properties.threads == 1 ? "" : "s");
+    text +=
+        fmt::format(", {} thread{}", d.properties.threads, d.properties.threads == 1 ? "" : "s");
   if (plugin.devices.size() > 1 && d.properties.stable_id[0] != '\0')
-    fmt::print(", stable id {}", d.properties.stable_id);
-  if (!d.usable()) fmt::print(" - {}", d.properties.unusable_reason);
+    text += fmt::format(", stable id {}", d.properties.stable_id);
+  if (!d.usable()) text += fmt::format(" - {}", d.properties.unusable_reason);
   if (index < plugin.states.size() && plugin.states[index])
-    fmt::print("{}", state_text(*plugin.states[index]));
+    text += state_text(*plugin.states[index]);
   if (d.usable()) {
     const uint64_t computes = d.properties.compute_dtypes;
-    fmt::print("{}{}", types_text(", computes in ", computes),
-               types_text(", also stores ", d.properties.storage_dtypes & ~computes));
+    text += types_text(", computes in ", computes) +
+            types_text(", also stores ", d.properties.storage_dtypes & ~computes);
   }
-  fmt::print(", plugin {} {}\n", plugin.name, plugin.version);
+  terminal::print_folded(text + fmt::format(", plugin {} {}\n", plugin.name, plugin.version),
+                         kIndent);
 }
 
 }  // namespace
@@ -65,7 +71,8 @@ void list_devices(const Folders& folders) {
   for (const PluginDescription& plugin : registry.plugins()) {
     if (!plugin.offers(RT_INTERFACE_DEVICE)) continue;
     if (plugin.devices.empty())
-      fmt::print("{:<14} {:<10} {}\n", plugin.name, "no device", plugin.description);
+      terminal::print_folded(
+          fmt::format("{:<14} {:<10} {}\n", plugin.name, "no device", plugin.description), kIndent);
     for (size_t i = 0; i < plugin.devices.size(); ++i) print_device(plugin, i);
   }
   print_rejections(registry);

@@ -7,8 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/cli/commands.h"
+#include "runtime/cli/say.h"
 #include "runtime/cli/session.h"
 #include "runtime/error.h"
+#include "runtime/terminal/terminal.h"
 #include "runtime/train/formatted.h"
 #include "runtime/train/open.h"
 
@@ -18,7 +20,7 @@ namespace {
 
 // Larger confusion matrices are printed as JSON only.
 constexpr size_t kMostPrintedClasses = 20;
-// Bytes of the name of a class that are printed.
+// Columns that the name of a class takes at most.
 constexpr size_t kLongestName = 12;
 
 // JSON cannot represent NaN, so it becomes null.
@@ -37,40 +39,45 @@ void print_json(const train::Evaluation& e, const Session& session) {
   std::cout << j.dump() << std::endl;
 }
 
-// Returns the name of a class, cut between two characters of UTF-8 if it is long, or its number
-// where the data have no names.
-std::string class_name(const std::vector<std::string>& names, size_t label) {
-  if (label >= names.size()) return std::to_string(label);
-  size_t end = std::min(kLongestName, names[label].size());
-  while (end < names[label].size() && (names[label][end] & 0xC0) == 0x80) --end;
-  return names[label].substr(0, end);
+// Returns the name of a class, or its number where the data have no names, with spaces before it.
+std::string class_name(const std::vector<std::string>& names, size_t label, size_t columns) {
+  const std::string name = label < names.size() ? terminal::shortened(names[label], kLongestName)
+                                                : std::to_string(label);
+  return terminal::padded(name, columns, /*right=*/true);
 }
 
 void print_confusion(const train::ConfusionMatrix& matrix, const std::vector<std::string>& names) {
   if (matrix.empty()) return;
   const size_t predicted = matrix[0].size();
   if (predicted > kMostPrintedClasses)
-    return fmt::print("\nconfusion matrix: {} classes are too many to print, see --format json\n",
-                      predicted);
+    return say("\nconfusion matrix: {} classes are too many to print, see --format json\n",
+               predicted);
   int64_t largest = static_cast<int64_t>(predicted);
   for (const auto& row : matrix)
     largest = std::max(largest, *std::max_element(row.begin(), row.end()));
   size_t longest = std::to_string(largest).size();
-  for (const std::string& name : names) longest = std::max(longest, name.size());
+  for (const std::string& name : names) longest = std::max(longest, terminal::width(name));
   const size_t width = std::min(longest, kLongestName) + 2, first = std::max<size_t>(7, width);
-  fmt::print("\nconfusion matrix: a row for each label, a column for each predicted class\n{:>{}}",
-             "", first + 2);
-  for (size_t c = 0; c < predicted; ++c) fmt::print("{:>{}}", class_name(names, c), width);
+  const size_t needed = first + 2 + predicted * width;
+  const int columns = terminal::columns(STDOUT_FILENO);
+  if (columns > 0 && needed > static_cast<size_t>(columns)) {
+    return say(
+        "\nconfusion matrix: takes {} columns, and this terminal has {}; see --format json\n",
+        needed, columns);
+  }
+  say("\nconfusion matrix: a row for each label, a column for each predicted class\n");
+  fmt::print("{:>{}}", "", first + 2);
+  for (size_t c = 0; c < predicted; ++c) fmt::print("{}", class_name(names, c, width));
   for (size_t label = 0; label < matrix.size(); ++label) {
-    fmt::print("\n{:>{}} |", class_name(names, label), first);
+    fmt::print("\n{} |", class_name(names, label, first));
     for (const int64_t count : matrix[label]) fmt::print("{:>{}}", count, width);
   }
   fmt::print("\n");
 }
 
 void print_table(const train::Evaluation& e, const Session& session, const std::string& part) {
-  fmt::print("{} on {}: {} samples of the {} part\n\n", session.config.name, session.device->id(),
-             e.samples, part);
+  say("{} on {}: {} samples of the {} part\n\n", session.config.name, session.device->id(),
+      e.samples, part);
   const auto row = [](const std::string& name, double value) {
     fmt::print("{:<18}{:>12.6g}\n", name, train::without_sign_of_nan(value));
   };

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "runtime/cli/terminal.h"
+#include "runtime/terminal/terminal.h"
 
 namespace runtime::cli {
 
@@ -67,7 +67,7 @@ std::string wrapped(const std::string& text, size_t columns, size_t indent) {
 }
 
 std::shared_ptr<CLI::FormatterBase> help_format() {
-  const int columns = isatty(STDOUT_FILENO) != 0 ? terminal_columns() : 0;
+  const int columns = terminal::columns(STDOUT_FILENO);
   if (columns == 0) return nullptr;
   return std::make_shared<HelpFormat>(static_cast<size_t>(columns));
 }

@@ -4,19 +4,31 @@
 
 #include "runtime/analysis/job_plan.h"
 #include "runtime/analysis/least_time.h"
+#include "runtime/cli/say.h"
+#include "runtime/terminal/table.h"
 
 namespace runtime::cli {
 
 namespace {
 
 void print_table(const analysis::LeastTime& least) {
-  fmt::print("\n{:<30} {:<34} {:<28} {:>8} {:>12} {:>12} {:>11} {:>6}\n", "operation",
-             "implementation", "kernel", "launches", "MB", "GFLOP", "us", "%");
+  using Kind = terminal::Column::Kind;
+  terminal::Table table({{"operation"},
+                         {"implementation", Kind::kText, 1, terminal::Keep::kEnd},
+                         {"kernel"},
+                         {"launches", Kind::kNumber, 2},
+                         {"MB", Kind::kNumber, 3},
+                         {"GFLOP", Kind::kNumber, 4},
+                         {"us", Kind::kNumber},
+                         {"%", Kind::kNumber}});
   for (const analysis::KernelTime& k : least.kernels) {
-    fmt::print("{:<30} {:<34} {:<28} {:>8} {:>12.3f} {:>12.3f} {:>11.2f} {:>6.1f}\n", k.operation,
-               k.implementation, k.kernel, k.launches, k.bytes / 1e6, k.flops / 1e9,
-               k.seconds * 1e6, 100 * k.seconds / least.seconds());
+    table.add({k.operation, k.implementation, k.kernel, fmt::format("{}", k.launches),
+               fmt::format("{:.3f}", k.bytes / 1e6), fmt::format("{:.3f}", k.flops / 1e9),
+               fmt::format("{:.2f}", k.seconds * 1e6),
+               fmt::format("{:.1f}", 100 * k.seconds / least.seconds())});
   }
+  fmt::print("\n");
+  table.print();
 }
 
 std::string joined(const std::vector<std::string>& names) {
@@ -35,20 +47,19 @@ void show_kernels(train::StepPrograms& programs, const PlanArguments& arguments)
       *step.program, parallel::micro_steps(batch, programs.strategy().batch),
       {arguments.memory_tbps * 1e12, arguments.tflops * 1e12, arguments.launch_us * 1e-6});
   if (least.launches == 0) {
-    fmt::print("\n{} does not tell which kernels it queues, so their least time is unknown\n",
-               programs.device()->id());
+    say("\n{} does not tell which kernels it queues, so their least time is unknown\n",
+        programs.device()->id());
     return;
   }
   print_table(least);
-  fmt::print(
-      "\nleast time: {:.3f} ms a step: {} launches, {:.3f} GB and {:.3f} TFLOP take {:.3f} ms at "
+  say("\nleast time: {:.3f} ms a step: {} launches, {:.3f} GB and {:.3f} TFLOP take {:.3f} ms at "
       "{} TB/s and {} TFLOP/s; gaps of {} us take {:.3f} ms ({:.1f} %)\n",
       least.seconds() * 1e3, least.launches, least.bytes / 1e9, least.flops / 1e12,
       least.kernel_seconds * 1e3, arguments.memory_tbps, arguments.tflops, arguments.launch_us,
       least.gap_seconds * 1e3, 100 * least.gap_seconds / least.seconds());
   if (!least.left_out.empty())
-    fmt::print("not included, because the device does not tell their kernels: {}\n",
-               joined(least.left_out));
+    say("not included, because the device does not tell their kernels: {}\n",
+        joined(least.left_out));
 }
 
 }  // namespace runtime::cli

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "runtime/cli/commands.h"
+#include "runtime/cli/say.h"
 #include "runtime/cli/session.h"
 #include "runtime/config/advice.h"
 #include "runtime/config/config.h"
@@ -17,6 +18,7 @@
 #include "runtime/model/layer_types.h"
 #include "runtime/model/network.h"
 #include "runtime/step/freeze.h"
+#include "runtime/terminal/table.h"
 #include "runtime/train/open.h"
 #include "runtime/train/plugin_records.h"
 
@@ -81,18 +83,17 @@ class Rows {
 };
 
 void print(const std::vector<LayerRow>& rows) {
-  size_t name = 5, operations = 10, output = 6;
+  using Kind = terminal::Column::Kind;
+  terminal::Table table({{"layer"},
+                         {"operations", Kind::kText, 1},
+                         {"output"},
+                         {"parameters", Kind::kNumber},
+                         {"MFLOP", Kind::kNumber}});
   for (const LayerRow& row : rows) {
-    name = std::max(name, row.name.size());
-    operations = std::max(operations, row.operations.size());
-    output = std::max(output, row.output.size());
+    table.add({row.name, row.operations, row.output, std::to_string(row.parameters),
+               fmt::format("{:.3f}", row.flops / 1e6)});
   }
-  fmt::print("{:<{}}  {:<{}}  {:<{}}  {:>12}  {:>12}\n", "layer", name, "operations", operations,
-             "output", output, "parameters", "MFLOP");
-  for (const LayerRow& row : rows) {
-    fmt::print("{:<{}}  {:<{}}  {:<{}}  {:>12}  {:>12.3f}\n", row.name, name, row.operations,
-               operations, row.output, output, row.parameters, row.flops / 1e6);
-  }
+  table.print();
 }
 
 // Looks for plugins only if one of them has to read the samples or has keys in the file.
@@ -152,8 +153,7 @@ void show_model(const ConfigArguments& arguments) {
     flops += row.flops;
   }
   print(rows);
-  fmt::print(
-      "\ninput {}: {} parameters ({:.2f} MiB in {}), of which {} are trained; {:.3f} MFLOP a "
+  say("\ninput {}: {} parameters ({:.2f} MiB in {}), of which {} are trained; {:.3f} MFLOP a "
       "sample forward\n",
       graph::to_string(model.input), parameters,
       static_cast<double>(parameters) * (config.training.dtype == "float64" ? 8 : 4) / (1 << 20),

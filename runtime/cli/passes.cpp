@@ -5,20 +5,27 @@
 #include <filesystem>
 #include <set>
 
+#include "runtime/cli/say.h"
 #include "runtime/error.h"
 #include "runtime/graph/print.h"
 #include "runtime/system/atomic_file.h"
+#include "runtime/terminal/table.h"
 
 namespace runtime::cli {
 
 namespace {
 
-void print_header() {
-  fmt::print("{:<20} {:>10} {:>11} {:>8} {:>12} {:>12}\n", "pass", "operations", "collectives",
-             "values", "MiB", "GFLOP");
+terminal::Table make_table() {
+  using Kind = terminal::Column::Kind;
+  return terminal::Table({{"pass"},
+                          {"operations", Kind::kNumber},
+                          {"collectives", Kind::kNumber, 1},
+                          {"values", Kind::kNumber},
+                          {"MiB", Kind::kNumber},
+                          {"GFLOP", Kind::kNumber}});
 }
 
-void print_line(const char* pass, const graph::Graph& graph) {
+void add_line(terminal::Table& table, const char* pass, const graph::Graph& graph) {
   std::set<graph::ValueId> used;  // buffers and the temporaries that nodes read or write
   int64_t collectives = 0;
   double flops = 0;
@@ -34,8 +41,9 @@ void print_line(const char* pass, const graph::Graph& graph) {
   double bytes = 0;
   for (graph::ValueId v : used)
     bytes += static_cast<double>(graph::canonical_bytes(graph.value(v)));
-  fmt::print("{:<20} {:>10} {:>11} {:>8} {:>12.2f} {:>12.3f}\n", pass, graph.nodes.size(),
-             collectives, used.size(), bytes / (1 << 20), flops / 1e9);
+  table.add({pass, std::to_string(graph.nodes.size()), std::to_string(collectives),
+             std::to_string(used.size()), fmt::format("{:.2f}", bytes / (1 << 20)),
+             fmt::format("{:.3f}", flops / 1e9)});
 }
 
 // "03-tensor-parallelism" for the third pass.
@@ -60,23 +68,23 @@ void make_folder(const std::filesystem::path& folder) {
 void show_passes(train::StepPrograms& programs, const PlanArguments& arguments) {
   const std::filesystem::path folder = arguments.dump_graph;
   if (!folder.empty()) make_folder(folder);
-  if (arguments.passes) print_header();
+  terminal::Table table = make_table();
   int number = 0;
   programs.any_program([&](const char* pass, const step::Step& step) {
-    if (arguments.passes) print_line(pass, step.graph);
+    add_line(table, pass, step.graph);
     if (folder.empty()) return;
     const std::filesystem::path stem = folder / file_stem(++number, pass);
     system::write_file(stem.string() + ".txt", graph::to_text(step.graph));
     system::write_file(stem.string() + ".dot", graph::to_dot(step.graph));
   });
   if (arguments.passes) {
-    fmt::print(
-        "values: buffers and intermediate tensors that operations use; MiB: of all of them, before "
+    table.print();
+    say("values: buffers and intermediate tensors that operations use; MiB: of all of them, before "
         "memory is shared\n\n");
   }
   if (!folder.empty())
-    fmt::print("{} graphs are in {} (text and Graphviz); next: diff two of them\n\n", number,
-               folder.string());
+    say("{} graphs are in {} (text and Graphviz); next: diff two of them\n\n", number,
+        folder.string());
 }
 
 }  // namespace runtime::cli

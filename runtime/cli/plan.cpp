@@ -8,12 +8,14 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/kernels.h"
 #include "runtime/cli/passes.h"
+#include "runtime/cli/say.h"
 #include "runtime/cli/session.h"
 #include "runtime/error.h"
 #include "runtime/graph/print.h"
 #include "runtime/launch/open_device.h"
 #include "runtime/step/ranks.h"
 #include "runtime/system/available_memory.h"
+#include "runtime/terminal/table.h"
 #include "runtime/train/open.h"
 #include "runtime/train/step_programs.h"
 
@@ -24,6 +26,8 @@ namespace {
 using graph::Graph;
 using graph::Node;
 using system::mib;
+using terminal::Table;
+using Kind = terminal::Column::Kind;
 
 const char* post_op_name(const graph::PostOp& p) {
   switch (p.kind) {
@@ -58,35 +62,53 @@ std::string layout_text(plugins::host::Device& device, const graph::Value& value
 
 // Prints operations. One that is repeated for another micro-batch is printed once.
 void print_operations(const Graph& graph, plugins::host::Device& device) {
-  const auto line = [&](const Node& node) {
-    const std::string output =
-        node.outputs.empty() ? "" : layout_text(device, graph.value(node.outputs[0]));
-    return fmt::format("{:<9} {:<22} {:<26} {:<34} {:<40} {:>9.2f}  {}", graph::name_of(node.phase),
-                       node.layer, node.op, node.implementation, output,
-                       graph::flops(graph, node) / 1e6, fused(node));
+  const auto cells = [&](const Node& node) -> std::vector<std::string> {
+    return {graph::name_of(node.phase),
+            node.layer,
+            std::string(node.op),
+            node.implementation,
+            node.outputs.empty() ? "" : layout_text(device, graph.value(node.outputs[0])),
+            fmt::format("{:.2f}", graph::flops(graph, node) / 1e6),
+            fused(node)};
   };
-  std::map<std::string, int> times;
-  for (const Node& node : graph.nodes) ++times[line(node)];
-  fmt::print("{:<9} {:<22} {:<26} {:<34} {:<40} {:>9}  {}\n", "phase", "layer", "operation",
-             "implementation", "output", "MFLOP", "fused");
+  std::map<std::vector<std::string>, int> times;
+  for (const Node& node : graph.nodes) ++times[cells(node)];
+  Table table({{"phase"},
+               {"layer"},
+               {"operation"},
+               {"implementation", Kind::kText, 3, terminal::Keep::kEnd},
+               {"output", Kind::kText, 2},
+               {"MFLOP", Kind::kNumber},
+               {"fused", Kind::kText, 1},
+               {"times", Kind::kNumber}});
   for (const Node& node : graph.nodes) {
-    int& count = times[line(node)];
-    if (count == 0) continue;
-    fmt::print("{}{}\n", line(node), count > 1 ? fmt::format(" ({} times)", count) : "");
+    std::vector<std::string> row = cells(node);
+    int& count = times[row];
+    if (count > 0) {
+      row.push_back(count > 1 ? std::to_string(count) : "");
+      table.add(std::move(row));
+    }
     count = 0;
   }
+  table.print();
 }
 
 // Prints the buffers of rank 0.
 void print_buffers(const exec::MemoryReport& m) {
-  fmt::print("\n{:<44} {:>12} {:>12} {:>6} {:>6}\n", "buffer", "bytes", "offset", "first", "last");
+  Table table({{"buffer"},
+               {"bytes", Kind::kNumber},
+               {"offset", Kind::kNumber},
+               {"first", Kind::kNumber},
+               {"last", Kind::kNumber}});
   for (const exec::BufferInfo& b : m.buffers) {
     const bool persistent =
         b.kind == graph::ValueKind::kParameter || b.kind == graph::ValueKind::kState ||
         b.kind == graph::ValueKind::kPacked || b.kind == graph::ValueKind::kConstant;
-    fmt::print("{:<44} {:>12} {:>12} {:>6} {:>6}\n", b.name, b.bytes,
-               persistent ? "own" : std::to_string(b.offset), b.first, b.last);
+    table.add({b.name, std::to_string(b.bytes), persistent ? "own" : std::to_string(b.offset),
+               std::to_string(b.first), std::to_string(b.last)});
   }
+  fmt::print("\n");
+  table.print();
 }
 
 double count_parameters(const step::StepValues& values) {
@@ -105,14 +127,14 @@ const exec::Program& print_rank(train::StepPrograms& programs, const std::string
   const int64_t passes = parallel::micro_steps(batch, programs.strategy().batch);
   const auto rows =
       static_cast<double>(parallel::rows_of_rank(batch, programs.strategy().batch).size());
-  fmt::print("{} on {} ({}), batch {}{}, {:.0f} parameters\n\n", programs.config().name,
-             device.id(), device.properties().name, batch, ranks, count_parameters(p.values));
+  say("{} on {} ({}), batch {}{}, {:.0f} parameters\n\n", programs.config().name, device.id(),
+      device.properties().name, batch, ranks, count_parameters(p.values));
   print_operations(p.program->graph(), device);
   const double flops = graph::step_flops(p.program->graph(), passes);
-  fmt::print("\n{} operations, {:.2f} GFLOP a step, {:.2f} MFLOP a sample{}{}\n",
-             p.program->graph().nodes.size(), flops / 1e9, flops / 1e6 / rows,
-             programs.spec().labels > 1 ? fmt::format(" of {} tokens", programs.spec().labels) : "",
-             passes > 1 ? fmt::format("; {} passes a step", passes) : "");
+  say("\n{} operations, {:.2f} GFLOP a step, {:.2f} MFLOP a sample{}{}\n",
+      p.program->graph().nodes.size(), flops / 1e9, flops / 1e6 / rows,
+      programs.spec().labels > 1 ? fmt::format(" of {} tokens", programs.spec().labels) : "",
+      passes > 1 ? fmt::format("; {} passes a step", passes) : "");
   return *p.program;
 }
 
@@ -124,32 +146,47 @@ std::string numbers(const std::vector<int>& ranks) {
 }
 
 void print_roles(const analysis::JobPlan& plan) {
-  fmt::print("\n{:<9} {:>13} {:>13} {:>13} {:>13} {:>13} {:>13} {:>9}  {}\n", "ranks", "parameters",
-             "gradients", "optimizer", "packed", "activations", "total", "GFLOP", "layers");
+  Table table({{"ranks"},
+               {"parameters", Kind::kNumber, 5},
+               {"gradients", Kind::kNumber, 4},
+               {"optimizer", Kind::kNumber, 3},
+               {"packed", Kind::kNumber, 1},
+               {"activations", Kind::kNumber, 6},
+               {"total", Kind::kNumber},
+               {"GFLOP", Kind::kNumber},
+               {"layers", Kind::kText, 2}});
   for (const analysis::RolePlan& role : plan.roles) {
     const analysis::RankMemory& m = role.memory;
-    fmt::print("{:<9} {:>13} {:>13} {:>13} {:>13} {:>13} {:>13} {:>9.2f}  {}\n",
-               numbers(role.ranks), mib(m.parameters), mib(m.gradients), mib(m.state),
-               mib(m.packed), mib(m.arena), mib(m.total()), role.flops / 1e9, role.layers);
+    table.add({numbers(role.ranks), mib(m.parameters), mib(m.gradients), mib(m.state),
+               mib(m.packed), mib(m.arena), mib(m.total()), fmt::format("{:.2f}", role.flops / 1e9),
+               role.layers});
   }
-  fmt::print(
-      "memory and work of each of these ranks; optimizer: and other state; activations: and "
+  fmt::print("\n");
+  table.print();
+  say("memory and work of each of these ranks; optimizer: and other state; activations: and "
       "inputs, "
       "and workspace, at most {} of one operation\n",
       mib(plan.roles[0].memory.largest_workspace));
   if (!plan.fits())
-    fmt::print("warning: a rank needs {} and has {}\n", mib(plan.peak()), mib(plan.memory_limit));
+    say("warning: a rank needs {} and has {}\n", mib(plan.peak()), mib(plan.memory_limit));
 }
 
 // Prints what each rank of a role lets another device compute, and what that costs.
 void print_fallback(const analysis::RolePlan& role, const std::string& device, bool measured) {
   if (role.fallback.empty()) return;
-  fmt::print("\n{:<9} {:<22} {:<26} {:>8} {:>14} {:>14} {:>12} {:>12}\n", "phase", "layer",
-             "on " + device, "launches", "bytes to host", "and back", "copies us", "kernel us");
-  const auto line = [](const analysis::FallbackUse& u) {
-    fmt::print("{:<9} {:<22} {:<26} {:>8} {:>14} {:>14} {:>12.1f} {:>12}\n", u.phase, u.layer,
-               u.operation, u.launches, u.bytes_to_host, u.bytes_from_host, u.copy_ns * 1e-3,
-               u.kernel_ns > 0 ? fmt::format("{:.1f}", u.kernel_ns * 1e-3) : "-");
+  Table table({{"phase", Kind::kText, 2},
+               {"layer"},
+               {"on " + device},
+               {"launches", Kind::kNumber, 1},
+               {"bytes to host", Kind::kNumber},
+               {"and back", Kind::kNumber},
+               {"copies us", Kind::kNumber, 4},
+               {"kernel us", Kind::kNumber, 3}});
+  const auto line = [&table](const analysis::FallbackUse& u) {
+    table.add({u.phase, u.layer, u.operation, std::to_string(u.launches),
+               std::to_string(u.bytes_to_host), std::to_string(u.bytes_from_host),
+               fmt::format("{:.1f}", u.copy_ns * 1e-3),
+               u.kernel_ns > 0 ? fmt::format("{:.1f}", u.kernel_ns * 1e-3) : "-"});
   };
   analysis::FallbackUse sum;
   sum.phase = "sum";
@@ -162,50 +199,67 @@ void print_fallback(const analysis::RolePlan& role, const std::string& device, b
     sum.kernel_ns += use.kernel_ns;
   }
   line(sum);
-  fmt::print(
-      "device.host_fallback, a step of rank {}: operations that its device refuses; times are {}; "
+  fmt::print("\n");
+  table.print();
+  say("device.host_fallback, a step of rank {}: operations that its device refuses; times are {}; "
       "they take {} of host memory\n",
       numbers(role.ranks), measured ? "measured" : "estimated", mib(role.fallback_bytes));
 }
 
 void print_collectives(const parallel::RankPrediction& rank) {
-  fmt::print("\n{:<44} {:<9} {:>6} {:>14} {:>16} {:>12}\n", "collective, of rank 0", "axis",
-             "calls", "bytes", "on the wire", "us");
+  Table table({{"collective, of rank 0"},
+               {"axis", Kind::kText, 1},
+               {"calls", Kind::kNumber},
+               {"bytes", Kind::kNumber},
+               {"on the wire", Kind::kNumber, 2},
+               {"us", Kind::kNumber}});
+  const auto numbers = [](int64_t calls, uint64_t bytes, double wire,
+                          double seconds) -> std::vector<std::string> {
+    return {std::to_string(calls), std::to_string(bytes), fmt::format("{:.0f}", wire),
+            fmt::format("{:.1f}", seconds * 1e6)};
+  };
   uint64_t bytes = 0;
   double wire = 0, seconds = 0;
   int64_t calls = 0;
   for (const parallel::CollectiveCost& c : rank.collectives) {
-    fmt::print("{:<44} {:<9} {:>6} {:>14} {:>16.0f} {:>12.1f}\n", c.name,
-               parallel::kAxisNames[c.axis], c.calls, c.bytes, c.wire_bytes, c.seconds * 1e6);
+    std::vector<std::string> row = numbers(c.calls, c.bytes, c.wire_bytes, c.seconds);
+    row.insert(row.begin(), {c.name, parallel::kAxisNames[c.axis]});
+    table.add(std::move(row));
     bytes += c.bytes;
     wire += c.wire_bytes;
     seconds += c.seconds;
     calls += c.calls;
   }
-  fmt::print("{:<54} {:>6} {:>14} {:>16.0f} {:>12.1f}\n", "sum, of a rank in a step", calls, bytes,
-             wire, seconds * 1e6);
+  table.add_wide("sum, of a rank in a step", numbers(calls, bytes, wire, seconds));
+  fmt::print("\n");
+  table.print();
 }
 
 // Prints one line for each group of ranks that hold the same layers: the computing time, and for
 // each axis of the mesh the bytes on the wire, T_sync and its exposed part.
 void print_traffic(const analysis::JobPlan& plan) {
-  fmt::print("\n{:<9} {:>12}", "ranks", "T_comp ms");
+  std::vector<terminal::Column> columns = {{"ranks"}, {"T_comp ms", Kind::kNumber}};
   for (int axis = 0; axis < parallel::kAxes; ++axis) {
-    if (plan.mesh.degree(axis) > 1)
-      fmt::print(" {:>16} {:>10} {:>10}", fmt::format("{}: bytes", parallel::kAxisNames[axis]),
-                 "T_sync ms", "exposed ms");
+    if (plan.mesh.degree(axis) <= 1) continue;
+    columns.push_back({fmt::format("{}: bytes", parallel::kAxisNames[axis]), Kind::kNumber});
+    columns.push_back({"T_sync ms", Kind::kNumber, 1});
+    columns.push_back({"exposed ms", Kind::kNumber, 2});
   }
-  fmt::print("\n");
+  Table table(std::move(columns));
   for (size_t i = 0; i < plan.roles.size(); ++i) {
     const parallel::RankPrediction& p = plan.prediction.ranks[i];
-    fmt::print("{:<9} {:>12.3f}", numbers(plan.roles[i].ranks), p.compute * 1e3);
+    std::vector<std::string> row = {numbers(plan.roles[i].ranks),
+                                    fmt::format("{:.3f}", p.compute * 1e3)};
     for (int axis = 0; axis < parallel::kAxes; ++axis) {
-      if (plan.mesh.degree(axis) > 1)
-        fmt::print(" {:>16.0f} {:>10.3f} {:>10.3f}", p.wire_bytes[axis], p.sync[axis] * 1e3,
-                   p.exposed[axis] * 1e3);
+      if (plan.mesh.degree(axis) <= 1) continue;
+      row.push_back(fmt::format("{:.0f}", p.wire_bytes[axis]));
+      row.push_back(fmt::format("{:.3f}", p.sync[axis] * 1e3));
+      row.push_back(fmt::format("{:.3f}", p.exposed[axis] * 1e3));
     }
-    fmt::print("\n");
+    table.add(std::move(row));
   }
+  fmt::print("\n");
+  table.print();
 }
 
 void print_prediction(const config::Config& config, const analysis::Planner& planner,
@@ -213,8 +267,7 @@ void print_prediction(const config::Config& config, const analysis::Planner& pla
   const parallel::StepTimes& t = plan.prediction.times;
   const std::string id = planner.device->id();
   if (t.compute <= 0) {
-    fmt::print(
-        "\n{} does not estimate times and device.tune is \"off\", so T_comp is unknown; T_sync "
+    say("\n{} does not estimate times and device.tune is \"off\", so T_comp is unknown; T_sync "
         "{:.3f} ms\nnext: runtime bench CONFIG --nproc {}\n",
         id, t.sync * 1e3, t.ranks);
     return;
@@ -222,7 +275,7 @@ void print_prediction(const config::Config& config, const analysis::Planner& pla
   const std::string how =
       plan.measured ? "measured, operation by operation" : "estimated, not measured";
   if (t.ranks == 1) {
-    fmt::print("\nprediction: {:.3f} ms a step on {} ({})\n", t.step() * 1e3, id, how);
+    say("\nprediction: {:.3f} ms a step on {} ({})\n", t.step() * 1e3, id, how);
     return;
   }
   parallel::Explanation e;
@@ -230,8 +283,8 @@ void print_prediction(const config::Config& config, const analysis::Planner& pla
   e.mesh = plan.mesh;
   e.global_batch = config.training.global_batch_size;
   e.alone = plan.measured ? "measured" : "estimated";
-  fmt::print("\nprediction: computing as {} with its threads, none of them shared ({})\n{}\n", id,
-             how, parallel::explain(e));
+  say("\nprediction: computing as {} with its threads, none of them shared ({})\n{}\n", id, how,
+      parallel::explain(e));
 }
 
 // Replaces what the plugin says of its link by what the arguments say.
@@ -242,26 +295,28 @@ parallel::Link make_link(const PlanArguments& arguments, parallel::Link link) {
 }
 
 void print_link(const parallel::Link& link, const std::string& backend) {
-  fmt::print("\nlink ({}): latency {:.1f} us, bandwidth {:.1f} Gbit/s{}\n", backend,
-             link.latency_s * 1e6, link.bytes_per_second * 8e-9,
-             link.in_background ? "" : ", idle while the rank computes");
+  say("\nlink ({}): latency {:.1f} us, bandwidth {:.1f} Gbit/s{}\n", backend, link.latency_s * 1e6,
+      link.bytes_per_second * 8e-9, link.in_background ? "" : ", idle while the rank computes");
 }
 
 // Prints the table of parallelism.search.
 void print_candidates(const std::vector<analysis::Candidate>& candidates) {
-  fmt::print("{:<40} {:>14} {:>12} {:>8}  {}\n", "mesh", "of a rank", "ms a step", "bubble", "");
+  Table table({{"mesh"},
+               {"of a rank", Kind::kNumber, 2},
+               {"ms a step", Kind::kNumber},
+               {"bubble", Kind::kNumber, 1},
+               {"why not"}});
   for (const analysis::Candidate& c : candidates) {
     const bool planned = !c.plan.roles.empty();
     const parallel::StepTimes& t = c.plan.prediction.times;
-    fmt::print("{:<40} {:>14} {:>12} {:>8}  {}\n", to_string(c.mesh),
-               planned ? mib(c.plan.peak()) : "-",
+    table.add({to_string(c.mesh), planned ? mib(c.plan.peak()) : "-",
                planned && t.compute > 0 ? fmt::format("{:.3f}", t.step() * 1e3) : "-",
-               planned && t.compute > 0 ? fmt::format("{:.3f}", t.bubble()) : "-",
-               c.reason.empty() ? "" : "no: " + c.reason);
+               planned && t.compute > 0 ? fmt::format("{:.3f}", t.bubble()) : "-", c.reason});
   }
+  table.print();
   const analysis::Candidate& best = analysis::best_of(candidates);
-  fmt::print("\nproposed: parallelism.data = {}, tensor = {}, pipeline = {}\n\n", best.mesh.data,
-             best.mesh.tensor, best.mesh.pipeline);
+  say("\nproposed: parallelism.data = {}, tensor = {}, pipeline = {}\n\n", best.mesh.data,
+      best.mesh.tensor, best.mesh.pipeline);
 }
 
 void plan_ranks(const launch::Rank& rank, const PlanArguments& arguments) {
@@ -289,7 +344,7 @@ void plan_ranks(const launch::Rank& rank, const PlanArguments& arguments) {
   const exec::Program& program = print_rank(programs, which);
   print_buffers(program.memory());
   show_kernels(programs, arguments);
-  for (const std::string& note : plan.notes) fmt::print("note: {}\n", note);
+  for (const std::string& note : plan.notes) say("note: {}\n", note);
   print_roles(plan);
   for (const analysis::RolePlan& role : plan.roles)
     if (fallback != nullptr) print_fallback(role, fallback->id(), plan.measured);

@@ -3,6 +3,7 @@
 #include "plugins/host/nearest.h"
 #include "plugins/host/printable.h"
 #include "runtime/cli/commands.h"
+#include "runtime/cli/say.h"
 #include "runtime/launch/communicators.h"
 #include "runtime/launch/plugin_tables.h"
 
@@ -12,6 +13,14 @@ namespace {
 
 using plugins::host::PluginDescription;
 using plugins::host::Registry;
+
+// What follows the name and the version of a plugin in the list, or the kind of a line about one.
+constexpr size_t kListIndent = 26, kIndent = 13;
+
+template <typename... Arguments>
+void print(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
+  terminal::print_folded(fmt::format(text, std::forward<Arguments>(arguments)...), kIndent);
+}
 
 Registry open_registry(const Folders& folders) {
   return Registry(plugins::host::SearchPath::standard({folders.begin(), folders.end()}),
@@ -29,11 +38,11 @@ void print_communicator(const rt_comm_properties& c) {
   constexpr const char* kRanks[] = {"processes", "threads of one process", "processes of mpiexec"};
   const std::string latency = known(c.latency_ns, c.latency_ns * 1e-3, "us");
   const std::string bandwidth = known(c.bytes_per_second, c.bytes_per_second * 8e-9, "Gbit/s");
-  fmt::print("communicator {}; ranks are {}, latency {}, bandwidth {}\n", c.description,
-             kRanks[c.ranks], latency, bandwidth);
+  print("communicator {}; ranks are {}, latency {}, bandwidth {}\n", c.description, kRanks[c.ranks],
+        latency, bandwidth);
   if (c.latency_ns > 0 && c.bytes_per_second > 0) return;
   const parallel::Link& assumed = parallel::kUnknownLink;
-  fmt::print(
+  print(
       "             plan assumes latency {:.1f} us, bandwidth {:.1f} Gbit/s; runtime bench "
       "comm measures both\n",
       assumed.latency_s * 1e6, assumed.bytes_per_second * 8e-9);
@@ -42,49 +51,49 @@ void print_communicator(const rt_comm_properties& c) {
 // Prints an operation that the plugin brings, with the keys of a configuration.
 void print_operation(const std::string& plugin, const plugins::host::OperationSpec& o) {
   const bool layer = o.kind == RT_OPERATION_LAYER;
-  fmt::print("{:<12} {}.{}: {}\n", layer ? "layer" : "optimizer", plugin, o.name, o.description);
-  fmt::print("             {}\n", o.signature);
+  print("{:<12} {}.{}: {}\n", layer ? "layer" : "optimizer", plugin, o.name, o.description);
+  print("             {}\n", o.signature);
   for (const auto& a : o.attributes)
-    fmt::print("             {} {}: {}\n", a.key,
-               a.default_value.empty() ? "(required)" : "= " + a.default_value, a.description);
+    print("             {} {}: {}\n", a.key,
+          a.default_value.empty() ? "(required)" : "= " + a.default_value, a.description);
 }
 
 }  // namespace
 
 void print_rejections(const Registry& registry) {
   for (const auto& r : registry.rejections())
-    fmt::print("rejected: {}: {}\n", plugins::host::printable(r.path.string()), r.reason);
+    say("rejected: {}: {}\n", plugins::host::printable(r.path.string()), r.reason);
 }
 
 void list_plugins(const Folders& folders) {
   const Registry registry = open_registry(folders);
   for (const PluginDescription& p : registry.plugins())
-    fmt::print("{:<14} {:<10} {}\n", p.name, p.version, p.description);
+    terminal::print_folded(fmt::format("{:<14} {:<10} {}\n", p.name, p.version, p.description),
+                           kListIndent);
   print_rejections(registry);
 }
 
 void describe_plugin(const Folders& folders, const std::string& name) {
   const Registry registry = open_registry(folders);
   const PluginDescription& p = registry.require(name);
-  fmt::print(
+  print(
       "name         {}\nvendor       {}\nversion      {}\nbuild        {}\ncontract     {}.{}\n"
       "description  {}\nfile         {}\ninterfaces   {}\n",
       p.name, p.vendor, p.version, p.build_id, RT_ABI_MAJOR, p.minor, p.description,
       plugins::host::printable(p.file.named.string()), plugins::host::join_names(p.interfaces));
   for (const auto& o : p.options)
-    fmt::print("key          {}.{}.{} = {}: {}\n", launch::section_of_keys(p), p.name, o.key,
-               o.default_value, o.description);
+    print("key          {}.{}.{} = {}: {}\n", launch::section_of_keys(p), p.name, o.key,
+          o.default_value, o.description);
   for (const auto& format : p.formats) {
-    fmt::print("format       {}.{}: {}\n", p.name, format.name, format.description);
+    print("format       {}.{}: {}\n", p.name, format.name, format.description);
     for (const auto& o : format.options)
-      fmt::print("key          dataset.{}.{} = {}: {}\n", p.name, o.key, o.default_value,
-                 o.description);
+      print("key          dataset.{}.{} = {}: {}\n", p.name, o.key, o.default_value, o.description);
   }
   for (const plugins::host::OperationSpec& o : p.operations) print_operation(p.name, o);
   if (p.communicator) print_communicator(*p.communicator);
   for (const auto& d : p.devices) {
-    fmt::print("device       {} {}: {}\n", d.id(), d.usable() ? "usable" : "unusable",
-               d.usable() ? d.properties.name : d.properties.unusable_reason);
+    print("device       {} {}: {}\n", d.id(), d.usable() ? "usable" : "unusable",
+          d.usable() ? d.properties.name : d.properties.unusable_reason);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/cli/profile.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,8 @@
 #include "runtime/analysis/trace.h"
 #include "runtime/system/atomic_file.h"
 #include "runtime/system/available_memory.h"
+#include "runtime/terminal/table.h"
+#include "runtime/terminal/terminal.h"
 
 namespace runtime::cli {
 
@@ -22,42 +25,34 @@ using system::mib;
 // The most operations, values and other ranks that are printed; the files have all of them.
 constexpr size_t kOperations = 12, kValues = 4, kRanks = 8;
 
-// At most `width` characters, with the end left out if there are more.
-std::string cut(const std::string& text, size_t width) {
-  return text.size() <= width ? text : text.substr(0, width - 2) + "..";
-}
-
-// The same with the beginning left out: the end tells layers and implementations apart.
-std::string end_of(const std::string& text, size_t width) {
-  return text.size() <= width ? text : ".." + text.substr(text.size() - (width - 2));
-}
-
-// A row fits a terminal of 100 columns, so names are short.
+// Names are short, so that a row fits most terminals.
 std::string short_phase(const std::string& phase) {
   if (phase == "forward") return "fwd";
   if (phase == "backward") return "bwd";
   return phase == "update" ? "upd" : phase;
 }
 
-std::string row(const std::string& what, double ns, double step_ns) {
-  return fmt::format("{:<64} {:>8.3f} {:>5.1f}%\n", what, ns / 1e6,
-                     step_ns > 0 ? 100 * ns / step_ns : 0);
+std::string share_text(double ns, double step_ns) {
+  return fmt::format("{:.1f}%", step_ns > 0 ? 100 * ns / step_ns : 0);
 }
 
-std::string row(const OperationProfile& o, double step_ns) {
+void add_row(terminal::Table& table, const std::string& what, double ns, double step_ns) {
+  table.add_wide(what, {fmt::format("{:.3f}", ns / 1e6), share_text(ns, step_ns), "", "", ""});
+}
+
+void add_row(terminal::Table& table, const OperationProfile& o, double step_ns) {
   const auto rate = [&](double amount) {
     return amount > 0 && o.ns > 0 ? fmt::format("{:.1f}", amount / o.ns) : std::string("-");
   };
-  return fmt::format("{:<11} {:<23} {:<5} {:<17} {:>4.1f} {:>8.3f} {:>5.1f}% {:>7} {:>6} {:>4}\n",
-                     end_of(o.layer, 11), cut(o.name, 23), short_phase(o.phase),
-                     end_of(o.implementation, 17), o.calls, o.ns / 1e6,
-                     step_ns > 0 ? 100 * o.ns / step_ns : 0, rate(o.flops), rate(o.bytes),
-                     o.roofline_share ? fmt::format("{:.0f}%", 100 * *o.roofline_share) : "-");
+  table.add({o.layer, o.name, short_phase(o.phase), o.implementation,
+             fmt::format("{:.1f}", o.calls), fmt::format("{:.3f}", o.ns / 1e6),
+             share_text(o.ns, step_ns), rate(o.flops), rate(o.bytes),
+             o.roofline_share ? fmt::format("{:.0f}%", 100 * *o.roofline_share) : "-"});
 }
 
 // The rows below the operations, and what is left of the step.
-std::string other_rows(const RankProfile& p, double operations_ns, bool is_inline) {
-  std::string text;
+void add_other_rows(terminal::Table& table, const RankProfile& p, double operations_ns,
+                    bool is_inline) {
   double left = p.step_ns - operations_ns;
   // On a device with queues the host does this while the device computes.
   if (is_inline) {
@@ -68,30 +63,39 @@ std::string other_rows(const RankProfile& p, double operations_ns, bool is_inlin
           {"results and reports", p.report_ns},
           {"asynchronous updates: copies, and waiting for parameters", p.exchange_ns},
           {"between steps (validation, checkpoint, agreeing to go on)", p.between_ns}}) {
-      if (ns > 0) text += row(name, ns, p.step_ns);
+      if (ns > 0) add_row(table, name, ns, p.step_ns);
       left -= ns;
     }
   }
-  return text + row(is_inline ? "between these" : "idle", left, p.step_ns) +
-         row("step", p.step_ns, p.step_ns);
+  add_row(table, is_inline ? "between these" : "idle", left, p.step_ns);
+  add_row(table, "step", p.step_ns, p.step_ns);
 }
 
-std::string table(const RankProfile& p, bool is_inline) {
-  std::string text = fmt::format("{:<11} {:<23} {:<5} {:<16} {:>5} {:>8} {:>6} {:>7} {:>6} {:>4}\n",
-                                 "layer", "operation", "phase", "implementation", "calls", "ms",
-                                 "share", "GFLOP/s", "GB/s", "roof");
+terminal::Table table_of(const RankProfile& p, bool is_inline) {
+  using Kind = terminal::Column::Kind;
+  terminal::Table table({{"layer", Kind::kText, 0, terminal::Keep::kEnd},
+                         {"operation"},
+                         {"phase", Kind::kText, 5},
+                         {"implementation", Kind::kText, 4, terminal::Keep::kEnd},
+                         {"calls", Kind::kNumber, 1},
+                         {"ms", Kind::kNumber},
+                         {"share", Kind::kNumber},
+                         {"GFLOP/s", Kind::kNumber, 3},
+                         {"GB/s", Kind::kNumber, 2},
+                         {"roof", Kind::kNumber, 6}});
   double all = 0, rest = 0;
   for (size_t i = 0; i < p.operations.size(); ++i) {
     all += p.operations[i].ns;
     if (i < kOperations)
-      text += row(p.operations[i], p.step_ns);
+      add_row(table, p.operations[i], p.step_ns);
     else
       rest += p.operations[i].ns;
   }
   if (p.operations.size() > kOperations)
-    text +=
-        row(fmt::format("{} more operations", p.operations.size() - kOperations), rest, p.step_ns);
-  return text + other_rows(p, all, is_inline);
+    add_row(table, fmt::format("{} more operations", p.operations.size() - kOperations), rest,
+            p.step_ns);
+  add_other_rows(table, p, all, is_inline);
+  return table;
 }
 
 std::string memory_line(const RankProfile& p) {
@@ -151,6 +155,11 @@ std::string profile_file(const std::vector<std::string>& ranks) {
   return text + "\n]}\n";
 }
 
+// Notes are on the standard output if that is a terminal.
+int columns_of_notes() {
+  return terminal::columns(isatty(STDOUT_FILENO) != 0 ? STDOUT_FILENO : STDERR_FILENO);
+}
+
 // The operation types of the arithmetic that a step has most of.
 rt_dtype arithmetic_type(const step::Precision& precision) {
   return precision.activations != 0 ? precision.activations : precision.parameters;
@@ -184,12 +193,15 @@ void report_profile(const Session& s, const train::RunResult& result, train::Rep
   s.rank.on_main("writing the profile", [&] {
     system::write_file(s.rank.run_folder + "/profile.json", profile_file(ranks));
     system::write_file(s.rank.run_folder + "/trace.json", analysis::trace_file(events));
-    reporter.note(fmt::format("profile of rank 0, {} steps ({} to {}), for one step:\n",
-                              profile.steps, profile.first_step, profile.last_step) +
-                  table(profile, s.device->is_inline()) + summary(profile) +
-                  other_ranks(ranks, s.rank) + "\nprofile: " + s.rank.run_folder +
-                  "/profile.json, trace: " + s.rank.run_folder +
-                  "/trace.json (open it in https://ui.perfetto.dev or chrome://tracing)");
+    const int columns = columns_of_notes();
+    reporter.note(
+        fmt::format("profile of rank 0, {} steps ({} to {}), for one step:\n", profile.steps,
+                    profile.first_step, profile.last_step) +
+        table_of(profile, s.device->is_inline()).text(columns) +
+        terminal::folded(summary(profile) + other_ranks(ranks, s.rank) + "\nprofile: " +
+                             s.rank.run_folder + "/profile.json, trace: " + s.rank.run_folder +
+                             "/trace.json (open it in https://ui.perfetto.dev or chrome://tracing)",
+                         columns));
   });
 }
 

@@ -13,13 +13,13 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/profile.h"
 #include "runtime/cli/session.h"
-#include "runtime/cli/terminal.h"
 #include "runtime/config/advice.h"
 #include "runtime/config/metrics.h"
 #include "runtime/error.h"
 #include "runtime/launch/device_watch.h"
 #include "runtime/launch/environment.h"
 #include "runtime/system/atomic_file.h"
+#include "runtime/terminal/terminal.h"
 #include "runtime/train/checkpoint/find.h"
 #include "runtime/train/metrics_files.h"
 #include "runtime/train/open.h"
@@ -35,11 +35,19 @@ namespace runtime::cli {
 
 namespace {
 
+// Colours on a terminal that can redraw, unless the environment has a NO_COLOR that is not empty
+// (https://no-color.org).
+train::TerminalStyle terminal_style() {
+  const char* const no_colour = std::getenv("NO_COLOR");
+  return {terminal::can_redraw(STDOUT_FILENO) && (no_colour == nullptr || *no_colour == '\0'),
+          [] { return terminal::columns(STDOUT_FILENO); }};
+}
+
 std::unique_ptr<train::Reporter> make_progress(const std::string& kind, int64_t epochs,
                                                int64_t steps) {
   const bool automatic = kind == "auto";
   if (kind == "off") return train::make_silence(std::cerr);
-  if (kind == "bar" || (automatic && can_redraw()))
+  if (kind == "bar" || (automatic && terminal::can_redraw(STDOUT_FILENO)))
     return train::make_progress_bar(std::cout, std::cerr, epochs, steps, terminal_style());
   if (kind == "epochs" || (automatic && isatty(STDOUT_FILENO) != 0))
     return train::make_epoch_lines(std::cout, std::cerr, epochs);

@@ -13,6 +13,7 @@
 #include <set>
 
 #include "runtime/analysis/compare_steps.h"
+#include "runtime/cli/say.h"
 #include "runtime/error.h"
 #include "runtime/launch/device_watch.h"
 #include "runtime/launch/open_device.h"
@@ -123,10 +124,10 @@ ordered_json to_json(const StepComparison& c) {
 }
 
 void print(const StepComparison& c) {
-  fmt::print("step {}  loss {:.9g}, expected {:.9g}  {} values compared{}  worst {:.2e}: {}\n",
-             c.step + 1, c.loss, c.expected_loss, c.compared,
-             c.left_out > 0 ? fmt::format(", {} left out", c.left_out) : "", c.worst.relative,
-             where(c.worst));
+  say("step {}  loss {:.9g}, expected {:.9g}  {} values compared{}  worst {:.2e}: {}\n", c.step + 1,
+      c.loss, c.expected_loss, c.compared,
+      c.left_out > 0 ? fmt::format(", {} left out", c.left_out) : "", c.worst.relative,
+      where(c.worst));
   std::fflush(stdout);
 }
 
@@ -195,9 +196,9 @@ class Report {
     if (arguments_.json) {
       std::cout << json_.dump() << std::endl;
     } else if (failure_.empty()) {
-      fmt::print("{} and {} agree: {} values, the worst differs by {:.2e}, allowed {:.2e}{}\n",
-                 actual_, expected_, compared_, worst_, tolerance_,
-                 arguments_.reduce.empty() ? "" : "; nothing is wrong, and nothing was written");
+      say("{} and {} agree: {} values, the worst differs by {:.2e}, allowed {:.2e}{}\n", actual_,
+          expected_, compared_, worst_, tolerance_,
+          arguments_.reduce.empty() ? "" : "; nothing is wrong, and nothing was written");
     }
     if (!failure_.empty()) throw NumericError("verify: " + failure_);
   }

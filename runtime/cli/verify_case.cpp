@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "runtime/analysis/replay.h"
+#include "runtime/cli/say.h"
 #include "runtime/cli/verify.h"
 #include "runtime/error.h"
 #include "runtime/launch/open_device.h"
@@ -36,15 +37,15 @@ config::Config device_config(const VerifyArguments& arguments, const Case& c) {
 }
 
 void print(const Case& c, const std::string& device, const Replay& replay) {
-  fmt::print("{}: layer '{}' ({}), step {} of {}, found on {} ({})\n",
-             analysis::describe(c.isolated.operation), c.origin.layer, c.origin.phase,
-             c.origin.step + 1, c.origin.config, c.device.id, c.device.name);
-  if (!replay.note.empty()) fmt::print("note: {}\n", replay.note);
+  say("{}: layer '{}' ({}), step {} of {}, found on {} ({})\n",
+      analysis::describe(c.isolated.operation), c.origin.layer, c.origin.phase, c.origin.step + 1,
+      c.origin.config, c.device.id, c.device.name);
+  if (!replay.note.empty()) say("note: {}\n", replay.note);
   for (const analysis::Replayed& r : replay.candidates) {
     const analysis::Verdict& v = r.verdict;
-    fmt::print("{}  {}{}  {}: error {:.3g}, bound {:.3g}{}, worst in output {} at {}\n", device,
-               r.candidate, r.recorded ? ", the recorded one" : "", v.right ? "right" : "WRONG",
-               v.error, v.bound, v.single ? " (of one element)" : "", v.output, element_text(v));
+    say("{}  {}{}  {}: error {:.3g}, bound {:.3g}{}, worst in output {} at {}\n", device,
+        r.candidate, r.recorded ? ", the recorded one" : "", v.right ? "right" : "WRONG", v.error,
+        v.bound, v.single ? " (of one element)" : "", v.output, element_text(v));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "runtime/analysis/check_gradients.h"
+#include "runtime/cli/say.h"
 #include "runtime/cli/verify.h"
 #include "runtime/error.h"
 #include "runtime/launch/open_device.h"
@@ -46,10 +47,9 @@ void print(const std::vector<GradientCheck>& checks, const std::string& device, 
               << std::endl;
     return;
   }
-  for (const GradientCheck& c : checks)
-    fmt::print("{}  {}\n", c.right() ? "ok   " : "WRONG", text_of(c));
-  fmt::print("{} gradients of operations of plugins compared on {}, allowed {:.0e}\n",
-             checks.size(), device, GradientCheck::kTolerance);
+  for (const GradientCheck& c : checks) say("{}  {}\n", c.right() ? "ok   " : "WRONG", text_of(c));
+  say("{} gradients of operations of plugins compared on {}, allowed {:.0e}\n", checks.size(),
+      device, GradientCheck::kTolerance);
   std::fflush(stdout);
 }
 

@@ -9,6 +9,7 @@
 
 #include "runtime/error.h"
 #include "runtime/output_error.h"
+#include "runtime/terminal/text.h"
 #include "runtime/train/formatted.h"
 #include "runtime/train/write_failure.h"
 
@@ -92,7 +93,7 @@ class ProgressBar : public Reporter {
   void note(const std::string& text) override {
     clear();
     const bool marked = style_.colour && text.starts_with("warning");
-    out_ << (marked ? "\x1b[33m" : "") << text << (marked ? "\x1b[0m" : "") << std::endl;
+    out_ << (marked ? "\x1b[33m" : "") << fitted(text) << (marked ? "\x1b[0m" : "") << std::endl;
     failure_.look(out_);
   }
 
@@ -133,14 +134,17 @@ class ProgressBar : public Reporter {
  private:
   void print(const Metrics& m) {
     clear();
-    out_ << line_text(m, epochs_) << std::endl;
+    out_ << fitted(line_text(m, epochs_)) << std::endl;
     failure_.look(out_);
   }
+
+  int columns() const { return style_.columns ? style_.columns() : 0; }
+  std::string fitted(const std::string& text) const { return terminal::folded(text, columns()); }
 
   // The bar is as wide as the terminal leaves room for. A text that is wider than the terminal
   // would begin a new line, which cannot be drawn over, so it is cut.
   void draw(const std::string& before, int64_t done, int64_t all, std::string behind) {
-    const int columns = style_.columns ? style_.columns() : 0;
+    const int columns = this->columns();
     const int text = static_cast<int>(before.size() + behind.size());
     const int room = columns > 0 ? columns - 1 - text - 2 : kBarWidth;
     const int width = room < kLeastBarWidth ? 0 : std::min(room, kBarWidth);

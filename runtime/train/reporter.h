@@ -77,8 +77,9 @@ struct TerminalStyle {
 
 // A bar with epoch, step, loss, samples/s (tokens/s for language models) and remaining time,
 // redrawn at most ten times a second and cut to the width of the terminal; and a line for each
-// validation and each epoch. `warnings` gets the message that `out` cannot be written. The streams
-// must outlive the reporter. Equivalent to: verbose = 1 of Keras.
+// validation and each epoch, broken at spaces where it is wider. `warnings` gets the message that
+// `out` cannot be written. The streams must outlive the reporter. Equivalent to: verbose = 1 of
+// Keras.
 std::unique_ptr<Reporter> make_progress_bar(std::ostream& out, std::ostream& warnings,
                                             int64_t epochs, int64_t total_steps,
                                             TerminalStyle style = {});

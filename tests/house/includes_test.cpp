@@ -42,6 +42,7 @@ Rooms include_graph(const std::string& folder) {
 // one header of plugins/host, see below.
 const Rooms kAllowed = {
     {"runtime/system", {}},
+    {"runtime/terminal", {}},
     {"runtime/config", {"plugins/host"}},
     // The sdk for rt/sdk/philox.h (data, exec), foreign_layout.h (graph), float16.h (exec, train).
     {"runtime/data", {"runtime/system", "plugins/include", "plugins/sdk"}},
@@ -57,7 +58,8 @@ const Rooms kAllowed = {
     {"runtime/tensor", {"plugins/host", "plugins/include"}},
     {"runtime/train",
      {"runtime/config", "runtime/data", "runtime/model", "runtime/parallel", "runtime/step",
-      "runtime/exec", "runtime/graph", "runtime/system", "plugins/host", "plugins/sdk"}},
+      "runtime/exec", "runtime/graph", "runtime/system", "runtime/terminal", "plugins/host",
+      "plugins/sdk"}},
     {"runtime/launch",
      {"runtime/step", "runtime/parallel", "runtime/config", "runtime/exec", "runtime/watch",
       "runtime/system", "plugins/host"}},
@@ -67,7 +69,8 @@ const Rooms kAllowed = {
       "plugins/sdk", "plugins/include"}},  // the sdk for rt/sdk/operation.h
     {"runtime/cli",                        // graph, to print operations and graphs for `plan`
      {"runtime/launch", "runtime/analysis", "runtime/train", "runtime/step", "runtime/model",
-      "runtime/graph", "runtime/config", "runtime/data", "runtime/system", "plugins/host"}},
+      "runtime/graph", "runtime/config", "runtime/data", "runtime/system", "runtime/terminal",
+      "plugins/host"}},
     {"plugins/include", {}},
     {"plugins/sdk", {"plugins/include"}},
     {"plugins/host", {"plugins/include"}},

@@ -1,11 +1,14 @@
 """What the program prints, and where: pipes that are closed, terminals without a name, hints of a message."""
 
+import fcntl
 import os
 import pty
 import re
 import shutil
 import struct
 import subprocess
+import termios
+import unicodedata
 
 import support
 from configuration_test import JOB
@@ -57,14 +60,16 @@ class Readers(Words):
         self.assertIn("make room (df)", done.stderr)
 
 
-class Terminals(Words):
-    def shown(self, variables):
-        """What a terminal shows of a run in an environment with these variables beside PATH."""
-        environment = {name: os.environ[name] for name in ("PATH", "OMP_WAIT_POLICY") if name in os.environ}
+class Shown(Words):
+    def on_terminal(self, *arguments, columns=80, variables=None, errors=True):
+        """What a terminal shows of a command in an environment with these variables beside PATH; `errors`: also of the standard error
+        output."""
+        environment = {name: os.environ[name] for name in ("PATH", "OMP_WAIT_POLICY", "HOME") if name in os.environ}
         master, slave = pty.openpty()
-        with subprocess.Popen([support.RUNTIME, "train", "job.toml", "--set", "job.dump_folder=run", "--set",
-                               "job.overwrite=true"], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=slave, stderr=slave,
-                              env={**environment, **variables}) as process:
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        with subprocess.Popen([support.RUNTIME, *arguments], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=slave,
+                              stderr=slave if errors else subprocess.DEVNULL,
+                              env={**environment, **({"TERM": "xterm"} if variables is None else variables)}) as process:
             os.close(slave)
             text = b""
             try:
@@ -74,12 +79,112 @@ class Terminals(Words):
                 pass
         os.close(master)
         self.assertEqual(process.returncode, 0, text)
-        return text.decode()
+        return text.decode().replace("\r\n", "\n")
+
+
+class Terminals(Shown):
+    def shown(self, variables):
+        return self.on_terminal("train", "job.toml", "--set", "job.dump_folder=run", "--set", "job.overwrite=true", variables=variables)
 
     def test_a_terminal_without_a_name_gets_no_escape_sequences(self):
         for variables in ({}, {"TERM": ""}, {"TERM": "dumb"}):
             self.assertNotIn("\x1b", self.shown(variables), variables)
         self.assertIn("\x1b", self.shown({"TERM": "xterm"}))
+
+
+def columns_of(line):
+    """The columns that a terminal takes for a line."""
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in line)
+
+
+class Widths(Shown):
+    """Nothing is broken by the terminal but what has to be copied as one line: a command, or a path."""
+
+    SWEEP = 'config = "job.toml"\nfolder = "sweep"\n[parameters]\noptimizer.lr = [0.01, 0.1]\n' \
+            "optimizer.weight_decay = [0.0, 0.1]\nlr_scheduler.warmup_steps = [0, 1]\ntraining.global_batch_size = [8]\n"
+
+    def check(self, *command, wanted=()):
+        for columns in (60, 80, 120):
+            text = re.sub("\r[^\n]*\x1b\\[K", "", self.on_terminal(*command, columns=columns, errors=False))
+            for line in text.splitlines():
+                whole = line.startswith("next: runtime ") or any(len(word) > columns - 30 for word in line.split())
+                if not whole:
+                    self.assertLessEqual(columns_of(line), columns, f"{command}\n{line}")
+            for word in wanted:
+                self.assertIn(word, text)
+
+    def test_tables_fit(self):
+        names = "layers = [ { type = \"linear\", features = 3, name = \"" + "a_rather_long_name_" * 4 + "\" } ]"
+        self.write("job.toml", JOB.replace('layers = [ { type = "linear", features = 3 } ]', names))
+        self.check("plan", "job.toml", wanted=["phase", "implement", "MFLOP", "buffer", "ranks"])
+        self.check("plan", "job.toml", "--world-size", "2", "--passes", wanted=["operations", "collective", "prediction"])
+        self.check("bench", "job.toml", "--layers", "--steps", "1", wanted=["layer", "operation", "sum"])
+        self.check("bench", "job.toml", "--steps", "1")
+        self.check("model", "job.toml", wanted=["layer", "parameters"])
+        self.check("bench", "comm", "--max-bytes", "1K", "--min-bytes", "1K", wanted=["collective", "busbw"])
+
+    def test_a_run_and_its_profile_fit(self):
+        self.check("train", "job.toml", "--set", "job.dump_folder=run", "--set", "job.overwrite=true", "--set", "profiling.enabled=true",
+                   "--set", "profiling.wait=1", "--set", "profiling.warmup=1", "--set", "profiling.active=2",
+                   wanted=["epoch 1/1", "waiting for data", "best validation loss"])
+
+    def test_lists_fit(self):
+        for command in (["devices"], ["plugins", "list"], ["plugins", "info", "cpu"]):
+            self.check(*command, wanted=["cpu"])
+
+    def test_help_of_programs_of_their_own_fits(self):
+        for command in (["sweep"], ["tune"], ["tune", "lr"], ["tune", "batch"], ["report"]):
+            self.check(*command, "--help", wanted=["--help"])
+
+    def test_comparisons_fit(self):
+        self.check("verify", "job.toml", "--against", "reference", "--steps", "1", wanted=["agree"])
+
+    def test_the_table_and_the_plot_of_a_sweep_fit(self):
+        self.write("sweep.toml", self.SWEEP)
+        self.runtime("sweep", "sweep.toml")
+        for columns in (60, 80, 120):
+            text = re.sub("\r[^\n]*\x1b\\[K", "", self.on_terminal("sweep", "sweep.toml", "--resume", columns=columns))
+            for line in text.splitlines():
+                self.assertLessEqual(columns_of(line), columns, text)
+            self.assertIn("validation_loss", text)
+            self.assertIn(" a: ", text)
+
+    def test_the_search_of_a_batch_size_fits(self):
+        self.check("tune", "batch", "job.toml", "--steps", "1", "--start", "8", "--most", "16", wanted=["batch size", "fastest that was"])
+
+    def test_the_variable_columns_says_how_wide(self):
+        text = self.on_terminal("plan", "job.toml", columns=200, variables={"TERM": "xterm", "COLUMNS": "60"})
+        self.assertIn("not shown in 60 columns: ", text)
+        self.assertIn("not shown in 80 columns: ", self.on_terminal("plan", "job.toml", columns=0))
+
+    def test_a_pipe_gets_everything(self):
+        text = self.runtime("plan", "job.toml", environment={"COLUMNS": "60"})
+        self.assertNotIn("not shown", text)
+        self.assertRegex(text, r"phase +layer +operation +implementation +output +MFLOP")
+
+
+class WorkThatTakesLong(Shown):
+    SCALING = ("bench", "job.toml", "--scaling", "1,2", "--steps", "1", "--rounds", "2")
+    SWEEP = 'config = "job.toml"\nfolder = "sweep"\n[set]\nmetrics.log_every_steps = 1\n[parameters]\noptimizer.lr = [0.1, 0.2]\n'
+
+    def test_scaling_says_what_it_measures(self):
+        text = self.on_terminal(*self.SCALING)
+        self.assertIn("\rround 1 of 2: measuring 1 rank of up to 2\x1b[K", text)
+        self.assertIn("\rround 2 of 2: measuring 2 ranks of up to 2\x1b[K", text)
+        self.assertIn("\r\x1b[Kjob on ", text, "the line is removed before the table")
+        self.assertIn("round 2 of 2: measuring 2 ranks of up to 2\n", self.runtime(*self.SCALING))
+
+    def test_a_run_that_fails_is_heard_at_once(self):
+        said = self.runtime(*self.SCALING, "--set", "training.global_batch_size=1", code=2)
+        self.assertLess(said.index("measuring 2 ranks"), said.index("error: "))
+        self.assertIn("the run of 2 ranks failed, see above", said)
+
+    def test_a_sweep_says_how_far_its_trials_are(self):
+        self.write("sweep.toml", self.SWEEP)
+        text = self.on_terminal("sweep", "sweep.toml", variables={"TERM": "xterm"})
+        self.assertIn("\r[0/2] trial 0: begins\x1b[K", text)
+        self.assertIn("\r[1/2] trial 1: begins\x1b[K", text)
+        self.assertIn("[2/2] trial 1: optimizer.lr=0.2: validation_loss ", text)
 
 
 class Hints(Words):

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/report/axis.h"
+#include "tools/report/end_labels.h"
 #include "tools/report/table.h"
 
 namespace tools::report {
@@ -118,12 +119,48 @@ std::string description(const Chart& chart) {
   return text;
 }
 
-Html drawing(const Chart& chart, const Axes& axes) {
-  return element("svg", grid(axes) + element("g", curves(chart, axes), {{"class", "curves"}}),
-                 {{"viewBox", "0 0 1000 1000"},
-                  {"preserveAspectRatio", "none"},
-                  {"role", "img"},
-                  {"aria-label", description(chart)}});
+// A curve with a key, where it ends, and where its key stands.
+struct EndLabel {
+  const Line* line;
+  CurveEnd end;
+  double at = 0;
+};
+
+std::vector<EndLabel> ends_of(const Chart& chart, const Axes& axes) {
+  std::vector<EndLabel> labels;
+  std::vector<CurveEnd> ends;
+  for (const Line& line : chart.lines) {
+    if (line.key.empty()) continue;
+    const Point& last = line.points.back();
+    ends.push_back({axes.x.place(last.x), axes.y.place(is_decimated(line) ? last.mean : last.y)});
+    labels.push_back({&line, ends.back()});
+  }
+  const std::vector<double> places = places_of_labels(ends);
+  for (size_t i = 0; i < labels.size(); ++i) labels[i].at = places[i];
+  return labels;
+}
+
+// Lines from the ends of curves to keys that do not stand beside them.
+Html leaders(const std::vector<EndLabel>& ends) {
+  constexpr double kBeside = 0.02, kLength = 0.012;
+  Html html;
+  for (const EndLabel& end : ends) {
+    if (std::abs(end.at - end.end.y) <= kBeside) continue;
+    const std::string d = "M" + printed("%.7g %.7g", on_paper(end.end.x), on_paper(1 - end.end.y)) +
+                          "L" +
+                          printed("%.7g %.7g", on_paper(end.end.x + kLength), on_paper(1 - end.at));
+    html += path(d, "leader " + colour_class(end.line->colour));
+  }
+  return element("g", html, {{"class", "leaders"}});
+}
+
+Html drawing(const Chart& chart, const Axes& axes, const std::vector<EndLabel>& ends) {
+  return element(
+      "svg", grid(axes) + element("g", curves(chart, axes), {{"class", "curves"}}) + leaders(ends),
+      {{"viewBox", "0 0 1000 1000"},
+       {"preserveAspectRatio", "none"},
+       {"role", "img"},
+       {"aria-label", description(chart)}});
 }
 
 Html labels(const Axis& axis, Unit unit, const char* classes, const char* side) {
@@ -134,31 +171,12 @@ Html labels(const Axis& axis, Unit unit, const char* classes, const char* side) 
   return element("div", html, {{"class", classes}, {"aria-hidden", "true"}});
 }
 
-// The keys at the ends of the curves, as far apart as text needs it.
-Html end_labels(const Chart& chart, const Axes& axes) {
-  constexpr double kApart = 0.075;
-  struct Label {
-    double at;
-    const Line* line;
-  };
-  std::vector<Label> ends;
-  for (const Line& line : chart.lines) {
-    if (!line.key.empty()) ends.push_back({axes.y.place(line.points.back().y), &line});
-  }
-  std::stable_sort(ends.begin(), ends.end(),
-                   [](const Label& a, const Label& b) { return a.at < b.at; });
-  for (size_t i = 1; i < ends.size(); ++i)
-    ends[i].at = std::max(ends[i].at, ends[i - 1].at + kApart);
-  for (size_t i = ends.size(); i-- > 0;) {
-    const double most = i + 1 < ends.size() ? ends[i + 1].at - kApart : 1;
-    ends[i].at = std::min(ends[i].at, most);
-  }
+Html end_labels(const std::vector<EndLabel>& ends) {
   Html html;
-  for (const Label& end : ends)
+  for (const EndLabel& end : ends)
     html += element("span", end.line->key,
                     {{"class", colour_class(end.line->colour)},
-                     {"style", "left:" + percent(axes.x.place(end.line->points.back().x)) +
-                                   ";bottom:" + percent(end.at)}});
+                     {"style", "left:" + percent(end.end.x) + ";bottom:" + percent(end.at)}});
   return element("div", html, {{"class", "ends"}, {"aria-hidden", "true"}});
 }
 
@@ -253,10 +271,11 @@ Html draw(const Chart& original) {
   if (chart.lines.empty()) return {};
   for (Line& line : chart.lines) line.points = decimate(line.points, chart.most_points);
   const Axes axes = axes_of(chart);
+  const std::vector<EndLabel> ends = ends_of(chart, axes);
   const Html plot =
       element("div",
-              drawing(chart, axes) + labels(axes.y, chart.y_unit, "y-labels", "bottom") +
-                  labels(axes.x, chart.x_unit, "x-labels", "left") + end_labels(chart, axes),
+              drawing(chart, axes, ends) + labels(axes.y, chart.y_unit, "y-labels", "bottom") +
+                  labels(axes.x, chart.x_unit, "x-labels", "left") + end_labels(ends),
               {{"class", "plot"}});
   return element("figure",
                  caption(chart) + legend(chart) + plot +

@@ -1,5 +1,6 @@
 #include "tools/report/html.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tools::report {
@@ -58,6 +59,17 @@ Html element(std::string_view name, const Html& content, const std::vector<Attri
 Html element(std::string_view name, std::string_view text,
              const std::vector<Attribute>& attributes) {
   return element(name, Html::text(text), attributes);
+}
+
+Html breakable(std::string_view name) {
+  Html html;
+  for (size_t begin = 0; begin < name.size();) {
+    const size_t end = std::min(name.find_first_of("._:/", begin), name.size() - 1) + 1;
+    html += Html::text(name.substr(begin, end - begin));
+    if (end < name.size()) html += Html::markup("<wbr>");
+    begin = end;
+  }
+  return html;
 }
 
 Html json_script(std::string_view json) {

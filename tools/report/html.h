@@ -39,6 +39,8 @@ Html element(std::string_view name, const Html& content,
 // The same around a text.
 Html element(std::string_view name, std::string_view text,
              const std::vector<Attribute>& attributes = {});
+// A name that may be broken behind its dots, underscores, colons and slashes.
+Html breakable(std::string_view name);
 // The text of a <script> that holds JSON: nothing in it can end the element.
 Html json_script(std::string_view json);
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/cli/help_format.h"
 #include "runtime/error.h"
 #include "runtime/system/atomic_file.h"
 #include "tools/report/page.h"
@@ -49,6 +50,7 @@ int report_error(const char* what, runtime::ExitCode code) {
 
 int run(int argc, char** argv) {
   CLI::App app(kHelp, "runtime report");
+  if (const auto format = runtime::cli::help_format()) app.formatter(format);
   Arguments arguments;
   app.add_option("PATH", arguments.paths,
                  "folders of runs or of sweeps, and files of runtime bench --json")

@@ -1,6 +1,7 @@
 #include "tools/report/page.h"
 
 #include <cstdio>
+#include <set>
 #include <system_error>
 
 #include "runtime/error.h"
@@ -24,7 +25,6 @@ std::vector<Run> best_runs(const Sweep& sweep) {
     if (folder.empty()) continue;
     try {
       Run run = read_run(folder);
-      if (run.metrics.curves.empty()) continue;
       run.name = "trial " + std::to_string(trial.number);
       runs.push_back(std::move(run));
     } catch (const runtime::Error& error) {
@@ -36,14 +36,40 @@ std::vector<Run> best_runs(const Sweep& sweep) {
   return runs;
 }
 
+// Those whose device and build are not the same as those of the first one are shown beside it.
+std::vector<Run> runs_by_device(const std::vector<Run>& best) {
+  const auto devices = [](const Run& run) {
+    std::string text;
+    for (const Fact& fact : run.facts)
+      if (fact.name.starts_with("device")) text += fact.value + "\n";
+    return text;
+  };
+  std::vector<Run> runs;
+  std::set<std::string> seen;
+  for (const Run& run : best)
+    if (seen.insert(devices(run)).second) runs.push_back(run);
+  return runs;
+}
+
+void add_sweep(const Sweep& sweep, const std::string& id, std::vector<Section>& sections) {
+  sections.push_back(sweep_section(sweep, id));
+  const std::vector<Run> best = best_runs(sweep);
+  std::vector<Run> drawn = best;
+  std::erase_if(drawn, [](const Run& run) { return run.metrics.curves.empty(); });
+  sections.push_back(curves_section(drawn, id + "-best", "Best trials of " + sweep.name));
+  sections.push_back(search_section(sweep, id + "-search"));
+  if (best.empty()) return;
+  sections.push_back(
+      settings_section({best[0]}, id + "-configuration", "Configuration of " + best[0].name));
+  sections.push_back(
+      facts_section(runs_by_device(best), id + "-facts", "Device, build and files of the trials"));
+}
+
 std::vector<Section> sections_of(const Inputs& inputs) {
   std::vector<Section> sections;
   for (size_t i = 0; i < inputs.sweeps.size(); ++i) {
     const std::string id = "sweep" + (i == 0 ? "" : std::to_string(i + 1));
-    const Sweep& sweep = inputs.sweeps[i];
-    sections.push_back(sweep_section(sweep, id));
-    if (const std::vector<Run> best = best_runs(sweep); !best.empty())
-      sections.push_back(curves_section(best, id + "-best", "Best trials of " + sweep.name));
+    add_sweep(inputs.sweeps[i], id, sections);
   }
   if (!inputs.runs.empty()) {
     for (Section& section :

@@ -109,6 +109,29 @@
     });
   };
 
+  // The place `at` of the label of each end of a curve, as end_labels.cpp finds it.
+  const placeLabels = (ends) => {
+    const wide = 0.07, sorted = [...ends].sort((a, b) => a.x - b.x);
+    for (let begin = 0, end; begin < sorted.length; begin = end) {
+      for (end = begin + 1; end < sorted.length && sorted[end].x < sorted[end - 1].x + wide;) ++end;
+      const near = sorted.slice(begin, end).sort((a, b) => a.y - b.y), count = near.length;
+      const apart = count > 1 ? Math.min(0.075, 1 / (count - 1)) : 0.075, blocks = [];
+      near.forEach((label, k) => {
+        blocks.push({ sum: label.y - k * apart, count: 1 });
+        const first = (block) => block.sum / block.count;
+        while (blocks.length > 1 && first(blocks[blocks.length - 1]) <= first(blocks[blocks.length - 2])) {
+          const last = blocks.pop();
+          blocks[blocks.length - 1].sum += last.sum;
+          blocks[blocks.length - 1].count += last.count;
+        }
+      });
+      let k = 0;
+      for (const block of blocks)
+        for (let n = 0; n < block.count; ++n, ++k)
+          near[k].at = Math.min(Math.max(block.sum / block.count, 0), 1 - (count - 1) * apart) + k * apart;
+    }
+  };
+
   // ---- charts
 
   const element = (name, classes, content) => {
@@ -229,18 +252,18 @@
     }
 
     ends() {
-      const apart = 0.075;
       const ends = this.lines.map((line, i) => ({ line, i })).filter(({ line }) => line.shown && line.key)
-        .map(({ line, i }) => ({ at: this.yAxis.place(line.y[line.y.length - 1]), x: this.xAxis.place(line.x[line.x.length - 1]), key: line.key, i }))
-        .sort((a, b) => a.at - b.at);
-      for (let k = 1; k < ends.length; ++k) ends[k].at = Math.max(ends[k].at, ends[k - 1].at + apart);
-      for (let k = ends.length; k-- > 0;) ends[k].at = Math.min(ends[k].at, k + 1 < ends.length ? ends[k + 1].at - apart : 1);
+        .map(({ line, i }) => ({ x: this.xAxis.place(line.x[line.x.length - 1]), y: this.yAxis.place(line.y[line.y.length - 1]), key: line.key, i }));
+      placeLabels(ends);
       this.figure.querySelector(".ends").replaceChildren(...ends.map((end) => {
         const span = element("span", this.classes[end.i], end.key);
         span.style.bottom = end.at * 100 + "%";
         span.style.left = end.x * 100 + "%";
         return span;
       }));
+      const place = (x, y) => (x * SIDE).toFixed(2) + " " + ((1 - y) * SIDE).toFixed(2);
+      this.figure.querySelector(".leaders").replaceChildren(...ends.filter((end) => Math.abs(end.at - end.y) > 0.02)
+        .map((end) => path("M" + place(end.x, end.y) + "L" + place(end.x + 0.012, end.at), "leader " + this.classes[end.i])));
     }
 
     // The values that are nearest to the pointer.

@@ -42,7 +42,7 @@ std::vector<Part> parts_of(const RankProfile& rank) {
                              {"copying in", rank.upload_ns, 0},
                              {"reporting", rank.report_ns, 2},
                              {"between steps", rank.between_ns, 6},
-                             {"asynchronous updates", rank.exchange_ns, 1}};
+                             {"async updates", rank.exchange_ns, 1}};
   double sum = 0;
   for (Part& part : parts) {
     if (!(part.ns > 0)) part.ns = 0;
@@ -95,30 +95,48 @@ std::vector<bool> shown_parts(const Profile& profile) {
 // Returns the time of a part; a time that other parts contain already is shown as such, not as 0.
 Cell part_cell(const Part& part) {
   if (!(part.within_ns > 0)) return {part.ns * kNs, Unit::kSeconds};
-  Cell cell(to_text(part.within_ns * kNs, Unit::kSeconds) + " within the phases");
+  Cell cell(Html::text(to_text(part.within_ns * kNs, Unit::kSeconds)) +
+            element("small", "within the phases"));
   cell.order = part.within_ns * kNs;
   return cell;
 }
 
+std::string name_of(const RankProfile& rank) {
+  return std::to_string(rank.rank) + " " + rank.device;
+}
+
+Html step_bars(const Profile& profile) {
+  Table table;
+  table.caption = "Parts of a step, by rank";
+  table.columns = {{"rank"}, {"a step"}};
+  for (size_t i = 0; i < std::min(profile.ranks.size(), kMostRanks); ++i)
+    table.rows.push_back(
+        {Cell(name_of(profile.ranks[i])), Cell(stack(parts_of(profile.ranks[i])))});
+  return to_html(table);
+}
+
+// The bars are a table of their own, because the numbers of all parts take a whole screen.
 Html step_table(const Profile& profile) {
   Table table;
   table.caption = "Time of a step, by rank";
-  table.columns = {{"rank"}, {"a step"}, {"step", true}};
+  table.columns = {{"rank"}, {"step", true}};
   const std::vector<bool> shown = shown_parts(profile);
   const std::vector<Part> names = parts_of(profile.ranks[0]);
   for (size_t part = 0; part < names.size(); ++part)
     if (shown[part]) table.columns.push_back({names[part].name, true});
+  const bool device = std::any_of(profile.ranks.begin(), profile.ranks.end(), [](const auto& r) {
+    return std::isfinite(r.device_utilisation);
+  });
   table.columns.push_back({"cores in use", true});
-  table.columns.push_back({"device in use", true});
+  if (device) table.columns.push_back({"device in use", true});
   for (size_t i = 0; i < std::min(profile.ranks.size(), kMostRanks); ++i) {
     const RankProfile& rank = profile.ranks[i];
-    std::vector<Cell> row = {Cell(std::to_string(rank.rank) + " " + rank.device),
-                             Cell(stack(parts_of(rank))), Cell(rank.step_ns * kNs, Unit::kSeconds)};
+    std::vector<Cell> row = {Cell(name_of(rank)), Cell(rank.step_ns * kNs, Unit::kSeconds)};
     const std::vector<Part> parts = parts_of(rank);
     for (size_t part = 0; part < parts.size(); ++part)
       if (shown[part]) row.push_back(part_cell(parts[part]));
     row.emplace_back(rank.cpu_utilisation, Unit::kNumber);
-    row.emplace_back(rank.device_utilisation, Unit::kFraction);
+    if (device) row.emplace_back(rank.device_utilisation, Unit::kFraction);
     table.rows.push_back(std::move(row));
   }
   return to_html(table);
@@ -161,8 +179,8 @@ std::vector<Cell> operation_row(const ProfiledOperation& o, double longest, doub
   const double share = std::isfinite(o.share) ? o.share : o.time_ns / step_ns;
   Cell time(bar(to_text(o.time_ns * kNs, Unit::kSeconds), o.time_ns / longest));
   time.order = o.time_ns;
-  return {Cell(o.name),
-          Cell(o.layer),
+  return {Cell(breakable(o.name)),
+          Cell(breakable(o.layer)),
           Cell(o.phase),
           std::move(time),
           Cell(share, Unit::kFraction),
@@ -170,7 +188,7 @@ std::vector<Cell> operation_row(const ProfiledOperation& o, double longest, doub
           rate(o.flops, o.time_ns, 1),
           rate(o.bytes, o.time_ns, 1),
           Cell(o.roofline_share, Unit::kFraction),
-          Cell(o.implementation)};
+          Cell(breakable(o.implementation))};
 }
 
 Html operations(const RankProfile& rank) {
@@ -256,7 +274,8 @@ Section profile_section(const std::vector<Run>& runs) {
     if (!runs[i].profile) continue;
     const Profile& profile = *runs[i].profile;
     if (runs.size() > 1) section.content += element("h3", badge(runs, i));
-    section.content += step_table(profile) + communication_table(profile);
+    section.content += step_bars(profile) + element("h4", "Time of a step") + step_table(profile) +
+                       communication_table(profile);
     for (size_t rank = 0; rank < std::min(profile.ranks.size(), kMostRanks); ++rank) {
       const std::string id = "profile-" + std::to_string(i) + "-" + std::to_string(rank);
       section.content += rank_details(profile.ranks[rank], id, rank == 0);

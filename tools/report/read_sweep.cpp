@@ -73,6 +73,19 @@ bool is_maximized(const Sweep& sweep) {
   return mode.empty() ? is_larger_better(sweep.monitor) : mode == "max";
 }
 
+// The text of the sweep's file is in plan.json, which sweeps of older programs do not have.
+void read_file(Sweep& sweep) {
+  const fs::path plan = sweep.folder / "plan.json";
+  std::error_code error;
+  if (!fs::exists(plan, error)) return;
+  try {
+    const Json json = read_json(plan);
+    sweep.file = settings_of(Fields(json, plan.string()).text("sweep"), "plan.json");
+  } catch (const runtime::Error& damaged) {
+    sweep.notes.push_back(std::string("what was searched is left out: ") + damaged.what());
+  }
+}
+
 void note_bad_lines(Sweep& sweep, const std::vector<BadLine>& bad) {
   for (const BadLine& line : bad) {
     sweep.notes.push_back(std::string(kFile) + ": line " + std::to_string(line.line) +
@@ -123,6 +136,7 @@ Sweep read_sweep(const fs::path& folder) {
                              "the first trial of the sweep, or name another folder");
   }
   note_bad_lines(sweep, bad);
+  read_file(sweep);
   sweep.larger_is_better = is_maximized(sweep);
   for (auto& [number, trial] : trials) sweep.trials.push_back(std::move(trial));
   find_keys(sweep);

@@ -29,6 +29,7 @@ struct Sweep {
   // Those that came to a higher rung first, and of one rung the best first, because values of
   // different lengths of training do not compare. Those without a value are last.
   std::vector<Trial> trials;
+  Settings file;  // the sweep's own file; empty if there is no plan.json
   std::vector<std::string> notes;
 };
 
@@ -36,8 +37,8 @@ bool is_sweep_folder(const std::filesystem::path& folder);
 
 // Reads a sweep's folder. If several lines are about one trial, the last one counts. Whether larger
 // values are better is what results.json says, and is_larger_better() if it is not there. A cut or
-// damaged line is left out, with a note. Throws DataError if sweep.jsonl cannot be read, if no line
-// is a trial, or if a value has another kind.
+// damaged line is left out, with a note, and so is a damaged plan.json. Throws DataError if
+// sweep.jsonl cannot be read, if no line is a trial, or if a value has another kind.
 Sweep read_sweep(const std::filesystem::path& folder);
 
 // Where the run of a trial lies; empty if there is no such folder below that of the sweep.

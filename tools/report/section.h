@@ -33,11 +33,15 @@ Section scaling_section(const std::vector<Run>& runs, const std::vector<Bench>& 
 // Predicted beside measured values.
 Section prediction_section(const std::vector<Run>& runs, const std::vector<Bench>& files);
 // Configuration: what differs between the runs, then all of it.
-Section settings_section(const std::vector<Run>& runs);
+Section settings_section(const std::vector<Run>& runs, const std::string& id = "configuration",
+                         const std::string& title = "Configuration");
 // Device, build, checkpoints and folder of each run.
-Section facts_section(const std::vector<Run>& runs);
+Section facts_section(const std::vector<Run>& runs, const std::string& id = "facts",
+                      const std::string& title = "Device, build and files");
 // The value of each trial against its settings, and all trials as a table.
 Section sweep_section(const Sweep& sweep, const std::string& id);
+// The values that a sweep may try, how many it has tried, and how it searches.
+Section search_section(const Sweep& sweep, const std::string& id);
 
 // "A" for the first run, "Z" for the 26th, then "A1".
 std::string key_of(size_t run);

@@ -90,17 +90,16 @@ Settings read_settings(const std::filesystem::path& file) {
                              ": cannot be read; name a folder of a run whose files can be read");
   }
   text.resize(static_cast<size_t>(in.gcount()));
+  return settings_of(text, file.string());
+}
+
+Settings settings_of(const std::string& text, const std::string& name) {
   std::vector<Setting> settings;
-  flatten(runtime::config::parse_toml(text, file.string()), "", settings);
+  flatten(runtime::config::parse_toml(text, name), "", settings);
   return Settings(std::move(settings));
 }
 
-Settings default_settings() {
-  std::vector<Setting> settings;
-  const std::string text = runtime::config::to_toml({});
-  flatten(runtime::config::parse_toml(text, "the defaults"), "", settings);
-  return Settings(std::move(settings));
-}
+Settings default_settings() { return settings_of(runtime::config::to_toml({}), "the defaults"); }
 
 std::vector<std::string> changed_keys(const Settings& settings, const Settings& defaults) {
   std::vector<std::string> keys;

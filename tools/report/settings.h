@@ -33,6 +33,10 @@ class Settings {
 // Reads config.toml. Throws DataError if it cannot be read, ConfigurationError if it is no TOML.
 Settings read_settings(const std::filesystem::path& file);
 
+// Returns the keys of a text of TOML. `name`: for the message of the ConfigurationError that it
+// throws if the text is no TOML.
+Settings settings_of(const std::string& text, const std::string& name);
+
 // The values that keys have in a run whose file does not name them.
 Settings default_settings();
 

@@ -216,7 +216,7 @@ Table settings_table(const std::vector<Run>& runs, const std::string& caption) {
 }
 
 std::vector<Cell> settings_row(const std::vector<Run>& runs, const std::string& key) {
-  std::vector<Cell> row = {Cell(element("code", key))};
+  std::vector<Cell> row = {Cell(element("code", breakable(key)))};
   for (const Run& run : runs) {
     const std::string value = run.settings.find(key);
     row.emplace_back(value.empty() ? Html::text("-") : element("code", value));
@@ -262,7 +262,8 @@ Html changed_settings(const Run& run) {
   table.columns = {{"key"}, {"value"}, {"default"}};
   for (const std::string& key : changed_keys(run.settings, defaults)) {
     const std::string value = defaults.find(key);
-    table.rows.push_back({Cell(element("code", key)), Cell(element("code", run.settings.find(key))),
+    table.rows.push_back({Cell(element("code", breakable(key))),
+                          Cell(element("code", run.settings.find(key))),
                           Cell(value.empty() ? Html::text("-") : element("code", value))});
   }
   return element("h3", "What is not the default") + to_html(table);
@@ -293,14 +294,15 @@ Section summary_section(const std::vector<Run>& runs) {
   return {"summary", "Summary", numbers + note + notes_of(runs)};
 }
 
-Section settings_section(const std::vector<Run>& runs) {
+Section settings_section(const std::vector<Run>& runs, const std::string& id,
+                         const std::string& title) {
   std::vector<const Settings*> all;
   bool any = false;
   for (const Run& run : runs) {
     all.push_back(&run.settings);
     any = any || !run.settings.all().empty();
   }
-  Section section{"configuration", "Configuration", {}};
+  Section section{id, title, {}};
   if (!any) return section;
   const std::vector<std::string> keys = differing_keys(all);
   if (runs.size() > 1) {
@@ -317,7 +319,8 @@ Section settings_section(const std::vector<Run>& runs) {
   return section;
 }
 
-Section facts_section(const std::vector<Run>& runs) {
+Section facts_section(const std::vector<Run>& runs, const std::string& id,
+                      const std::string& title) {
   Table table;
   table.caption = "Device, build and files";
   table.columns = {{""}};
@@ -339,7 +342,7 @@ Section facts_section(const std::vector<Run>& runs) {
     }
     table.rows.push_back(std::move(row));
   }
-  return {"facts", "Device, build and files", names.empty() ? Html() : to_html(table)};
+  return {id, title, names.empty() ? Html() : to_html(table)};
 }
 
 }  // namespace tools::report

@@ -5,7 +5,9 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <set>
 
+#include "tools/report/axis.h"
 #include "tools/report/chart.h"
 #include "tools/report/scale.h"
 #include "tools/report/section.h"
@@ -131,19 +133,6 @@ Html labels(const Scale& scale, const char* classes, const char* side) {
     html +=
         element("span", label.text, {{"style", std::string(side) + ":" + percent(label.place)}});
   return element("div", html, {{"class", classes}, {"aria-hidden", "true"}});
-}
-
-// A key that may be broken after its dots and underscores.
-Html breakable(const std::string& key) {
-  Html html;
-  std::string part;
-  for (const char c : key) {
-    part += c;
-    if (c != '.' && c != '_') continue;
-    html += Html::text(part) + Html::markup("<wbr>");
-    part.clear();
-  }
-  return html += Html::text(part);
 }
 
 // What the colours mean.
@@ -329,7 +318,54 @@ Html notes_of(const Sweep& sweep, size_t with_value) {
   return items.empty() ? Html() : element("ul", items, {{"class", "notes"}});
 }
 
+// "log_uniform [0.0001, 0.3]" of a key of [parameters]; "-" where the sweep's file is not known.
+std::string searched_text(const Sweep& sweep, const std::string& key) {
+  const std::string full = "parameters." + key;
+  for (const Setting& s : sweep.file.all()) {
+    if (s.key == full || s.key == full + ".values") return s.value;
+    if (s.key.starts_with(full + ".")) return s.key.substr(full.size() + 1) + " " + s.value;
+  }
+  return "-";
+}
+
+// The different values of a key, by their number and the least and the largest of them.
+Cell tried_cell(const Sweep& sweep, const std::string& key) {
+  std::set<std::string> values;
+  Range range;
+  for (const Trial& trial : sweep.trials) {
+    const std::string text = value_of(trial, key);
+    values.insert(text);
+    if (const std::optional<double> number = number_in(text)) range.add(*number);
+  }
+  std::string text = std::to_string(values.size()) + (values.size() == 1 ? " value" : " values");
+  if (!range.empty() && values.size() > 1)
+    text += ", " + to_text(range.low, Unit::kNumber) + " to " + to_text(range.high, Unit::kNumber);
+  return Cell(text);
+}
+
 }  // namespace
+
+Section search_section(const Sweep& sweep, const std::string& id) {
+  Table searched, how;
+  searched.caption = "What was searched";
+  searched.columns = {
+      {"key"}, {"searched"}, {"tried"}, {"trial " + std::to_string(sweep.trials[0].number)}};
+  for (const std::string& key : sweep.keys) {
+    const std::string best = value_of(sweep.trials[0], key);
+    searched.rows.push_back({Cell(element("code", breakable(key))),
+                             Cell(element("code", searched_text(sweep, key))),
+                             tried_cell(sweep, key), Cell(element("code", short_text(best)))});
+  }
+  how.caption = "The other keys of the sweep's file";
+  how.columns = {{"key"}, {"value"}};
+  for (const Setting& s : sweep.file.all()) {
+    if (!s.key.starts_with("parameters."))
+      how.rows.push_back({Cell(element("code", breakable(s.key))), Cell(element("code", s.value))});
+  }
+  Html content = searched.rows.empty() ? Html() : to_html(searched);
+  if (!how.rows.empty()) content += element("h3", "How it was searched") + to_html(how);
+  return {id, "What was searched", content};
+}
 
 Section sweep_section(const Sweep& sweep, const std::string& id) {
   const std::vector<const Trial*> trials = drawn_trials(sweep);

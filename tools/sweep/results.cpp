@@ -1,6 +1,7 @@
 #include "tools/sweep/results.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -8,6 +9,8 @@
 #include <set>
 
 #include "runtime/system/atomic_file.h"
+#include "runtime/terminal/table.h"
+#include "runtime/terminal/terminal.h"
 
 namespace tools::sweep {
 
@@ -16,23 +19,24 @@ namespace {
 using trials::Json;
 using Row = std::vector<std::string>;
 
-std::string aligned(const std::vector<Row>& rows) {
-  std::vector<size_t> widths(rows.at(0).size(), 0);
-  for (const Row& row : rows)
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  std::string text;
-  for (const Row& row : rows) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) line += fmt::format("{:>{}}  ", row[i], widths[i]);
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  }
-  return text;
-}
-
 bool has_rungs(const Sweep& sweep) { return !sweep.halving.rungs.empty(); }
 
 bool is_range(const Parameter& p) {
   return p.kind != Parameter::Kind::kValues && p.kind != Parameter::Kind::kDevices;
+}
+
+// Times go first where the terminal is too narrow, then the settings from the last one on.
+std::vector<runtime::terminal::Column> table_columns(const Sweep& sweep) {
+  using Kind = runtime::terminal::Column::Kind;
+  const auto keep = runtime::terminal::Keep::kEnd;  // of a long key
+  std::vector<runtime::terminal::Column> columns = {{"trial", Kind::kNumber}};
+  int rank = static_cast<int>(sweep.parameters.size()) + 2;
+  for (const Parameter& parameter : sweep.parameters)
+    columns.push_back({parameter.key, Kind::kNumber, rank--, keep});
+  if (has_rungs(sweep)) columns.push_back({sweep.halving.unit, Kind::kNumber, 2});
+  columns.push_back({sweep.monitor, Kind::kNumber, 0, keep});
+  columns.push_back({"seconds", Kind::kNumber, 1});
+  return columns;
 }
 
 // The number of different values of a parameter if all are numbers, else 0.
@@ -89,12 +93,8 @@ Json json_of(const Sweep& sweep, const std::vector<Record>& ranking) {
 
 }  // namespace
 
-std::string table_of(const Sweep& sweep, const std::vector<Record>& ranking) {
-  Row head = {"trial"};
-  for (const Parameter& parameter : sweep.parameters) head.push_back(parameter.key);
-  if (has_rungs(sweep)) head.push_back(sweep.halving.unit);
-  head.insert(head.end(), {sweep.monitor, "seconds"});
-  std::vector<Row> rows = {head};
+std::string table_of(const Sweep& sweep, const std::vector<Record>& ranking, int columns) {
+  runtime::terminal::Table table(table_columns(sweep));
   std::string errors;
   for (const Record& r : ranking) {
     Row row = {std::to_string(r.trial)};
@@ -103,10 +103,11 @@ std::string table_of(const Sweep& sweep, const std::vector<Record>& ranking) {
       row.push_back(std::to_string(sweep.halving.rungs.at(static_cast<size_t>(r.rung))));
     row.push_back(r.value ? fmt::format("{:.6g}", *r.value) : r.status);
     row.push_back(fmt::format("{:.1f}", r.seconds));
-    rows.push_back(std::move(row));
+    table.add(std::move(row));
     if (!r.done()) errors += fmt::format("trial {} failed: {}\n", r.trial, r.error);
   }
-  return aligned(rows) + (errors.empty() ? "" : "\n" + errors);
+  return table.text(columns) +
+         (errors.empty() ? "" : "\n" + runtime::terminal::folded(errors, columns));
 }
 
 trials::Plot plot_of(const Sweep& sweep, const std::vector<Record>& ranking) {
@@ -138,11 +139,13 @@ void show_results(const Sweep& sweep, const std::string& folder,
   runtime::system::write_file((path / "results.json").string(),
                               json_of(sweep, ranking).dump(1) + "\n");
   runtime::system::write_file((path / "results.svg").string(), trials::svg_plot(plot));
-  fmt::print("{}\n{}", table_of(sweep, ranking), trials::text_plot(plot));
+  const int columns = runtime::terminal::columns(STDOUT_FILENO);
+  fmt::print("{}\n{}", table_of(sweep, ranking, columns), trials::text_plot(plot, columns));
   if (ranking.empty() || !ranking[0].done()) return;
-  fmt::print("\nbest: trial {}, {} {:.6g}; {}\n\n{}", ranking[0].trial, sweep.monitor,
-             *ranking[0].value, (path / ranking[0].run).string(),
-             trials::toml_lines(ranking[0].settings));
+  runtime::terminal::print_folded(fmt::format("\nbest: trial {}, {} {:.6g}; {}\n\n",
+                                              ranking[0].trial, sweep.monitor, *ranking[0].value,
+                                              (path / ranking[0].run).string()));
+  fmt::print("{}", trials::toml_lines(ranking[0].settings));
 }
 
 }  // namespace tools::sweep

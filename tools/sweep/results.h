@@ -12,8 +12,8 @@
 namespace tools::sweep {
 
 // Returns the records as a table with one line each, in their order, and the errors of those that
-// failed below it.
-std::string table_of(const Sweep& sweep, const std::vector<Record>& ranking);
+// failed below it. `columns`: of the terminal; 0: any number.
+std::string table_of(const Sweep& sweep, const std::vector<Record>& ranking, int columns = 0);
 
 // Returns the monitor over the parameter that has the most different values, all of them numbers
 // (over the numbers of the trials if there is none), as one series for each combination of the

@@ -6,7 +6,6 @@
 #include <deque>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <map>
 #include <numeric>
 #include <set>
@@ -14,9 +13,11 @@
 
 #include "runtime/error.h"
 #include "runtime/launch/cores.h"
+#include "runtime/terminal/status_line.h"
 #include "tools/sweep/monitor.h"
 #include "tools/sweep/rungs.h"
 #include "tools/trials/pool.h"
+#include "tools/trials/program.h"
 
 namespace tools::sweep {
 
@@ -64,14 +65,50 @@ std::string text_of(const Trial& trial) {
   return text;
 }
 
+// How long a run is: {"steps", 500} or {"epochs", 10}; {"", 0} if nothing says it.
+using Length = std::pair<std::string, int64_t>;
+
+// The length that a run has written into its folder when it began.
+Length length_of(const std::string& run_folder) {
+  std::ifstream file(run_folder + "/config.toml");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  try {
+    const runtime::config::Value config = runtime::config::parse_toml(text, "config.toml");
+    for (const char* unit : {"steps", "epochs"}) {
+      if (const double length = trials::number_of(config, "training", unit); length > 0)
+        return {unit, static_cast<int64_t>(length)};
+    }
+  } catch (const runtime::Error&) {  // the run itself says what is wrong with it
+  }
+  return {};
+}
+
+// "step 120/500, loss 0.531" of a line that a run has printed; "" if it is not about a step.
+std::string progress_of(const std::string& line, const Length& length) {
+  const Json j = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!j.is_object() || !j.contains("step")) return "";
+  const auto field = [&](const char* name) {
+    const bool measured = length.first == std::string(name) + "s";
+    return fmt::format("{} {}{}", name, j.value(name, int64_t{0}),
+                       measured ? fmt::format("/{}", length.second) : "");
+  };
+  std::string text = length.first == "epochs" ? field("epoch") + ", " : "";
+  text += field("step");
+  if (j.contains("loss") && j["loss"].is_number())
+    text += fmt::format(", loss {:.4g}", j["loss"].get<double>());
+  return text;
+}
+
 // The runs of one rung.
 class Rung {
  public:
-  Rung(const Sweep& sweep, const std::vector<Trial>& trials, SweepFolder& folder, int64_t rung)
+  Rung(const Sweep& sweep, const std::vector<Trial>& trials, SweepFolder& folder, int64_t rung,
+       runtime::terminal::StatusLine& line)
       : sweep_(sweep),
         trials_(trials),
         folder_(folder),
         rung_(rung),
+        line_(line),
         pool_(trials::runtime_program()),
         shares_(shares_of_cores(static_cast<size_t>(sweep.parallel))) {
     for (size_t slot = 0; slot < shares_.size(); ++slot) free_.push_back(slot);
@@ -108,6 +145,12 @@ class Rung {
     size_t slot = 0;
   };
 
+  // What the run in a slot has told of itself, and of how much.
+  struct Told {
+    std::string progress = {};
+    Length length = {};
+  };
+
   std::string run_folder(int64_t trial) const {
     return (fs::path(folder_.path()) / SweepFolder::run_of(trial)).string();
   }
@@ -124,7 +167,33 @@ class Rung {
     task.timeout_s = sweep_.timeout_s;
     task.log = run_folder(trial) + ".log";
     task.processors = shares_[slot];
+    told_[slot] = {"begins"};
+    if (!sweep_.halving.rungs.empty())
+      told_[slot].length = {sweep_.halving.unit,
+                            sweep_.halving.rungs.at(static_cast<size_t>(rung_))};
+    task.on_line = [this, slot, folder = run_folder(trial)](const std::string& text) {
+      listen(told_[slot], folder, text);
+      return true;
+    };
     running_[pool_.start(std::move(task))] = {trial, slot};
+    line_.progress(progress());
+  }
+
+  void listen(Told& told, const std::string& folder, const std::string& text) {
+    if (told.length.second == 0) told.length = length_of(folder);
+    const std::string now = progress_of(text, told.length);
+    if (now.empty()) return;
+    told.progress = now;
+    line_.progress(progress());
+  }
+
+  // "[2/12] trial 2: step 120/500, loss 0.531; trial 3: begins".
+  std::string progress() const {
+    std::string text = fmt::format("[{}/{}]", finished_, total_);
+    for (const auto& [id, run] : running_)
+      text += fmt::format("{} trial {}: {}", text.back() == ']' ? "" : ";", run.trial,
+                          told_[run.slot].progress);
+    return text;
   }
 
   void take(const trials::Ended& ended) {
@@ -135,12 +204,12 @@ class Rung {
     if (ended.stopped && ended.exit_code != 0) return;
     const Record record = record_of(run.trial, ended);
     folder_.records().add(record);
-    std::cerr << fmt::format("[{}/{}] trial {}: {}: {}", ++finished_, total_, run.trial,
-                             text_of(trials_[static_cast<size_t>(run.trial)]),
-                             record.value ? fmt::format("{} {:.6g}, {:.1f} s", sweep_.monitor,
-                                                        *record.value, record.seconds)
-                                          : "failed: " + record.error)
-              << std::endl;
+    line_.clear();
+    line_.print(fmt::format("[{}/{}] trial {}: {}: {}", ++finished_, total_, run.trial,
+                            text_of(trials_[static_cast<size_t>(run.trial)]),
+                            record.value ? fmt::format("{} {:.6g}, {:.1f} s", sweep_.monitor,
+                                                       *record.value, record.seconds)
+                                         : "failed: " + record.error));
   }
 
   Record record_of(int64_t trial, const trials::Ended& ended) const {
@@ -177,8 +246,10 @@ class Rung {
   const std::vector<Trial>& trials_;
   SweepFolder& folder_;
   const int64_t rung_;
+  runtime::terminal::StatusLine& line_;
   trials::Pool pool_;
   const std::vector<std::vector<int>> shares_;
+  std::vector<Told> told_ = std::vector<Told>(shares_.size());  // by slot
   std::deque<size_t> free_;
   std::map<int, Running> running_;
   size_t total_ = 0, finished_ = 0;
@@ -257,7 +328,9 @@ std::vector<std::string> arguments_of(const Sweep& sweep, const Trial& trial, in
 
 void check_trials(const Sweep& sweep, const std::vector<Trial>& trials, const std::string& path) {
   std::set<std::string> seen;
+  runtime::terminal::StatusLine line;
   for (size_t number = 0; number < trials.size(); ++number) {
+    line.progress(fmt::format("checking trial {} of {}", number, trials.size()));
     const bool is_new = has_new_value(sweep, trials[number], seen);
     if (number < kAllChecked || is_new) check(sweep, trials[number], number, path);
   }
@@ -284,13 +357,13 @@ double value_of(const Sweep& sweep, const std::string& run_folder) {
 int run_trials(const Sweep& sweep, const std::vector<Trial>& trials, SweepFolder& folder) {
   std::vector<int64_t> numbers(trials.size());
   std::iota(numbers.begin(), numbers.end(), 0);
+  runtime::terminal::StatusLine line;
   const auto rungs = static_cast<int64_t>(std::max<size_t>(1, sweep.halving.rungs.size()));
   for (int64_t rung = 0; rung < rungs && !numbers.empty(); ++rung) {
     if (rungs > 1)
-      std::cerr << fmt::format("rung {} of {}: {} trials, {} {}", rung + 1, rungs, numbers.size(),
-                               sweep.halving.rungs[static_cast<size_t>(rung)], sweep.halving.unit)
-                << std::endl;
-    if (const int signal = Rung(sweep, trials, folder, rung).run(numbers); signal != 0)
+      line.print(fmt::format("rung {} of {}: {} trials, {} {}", rung + 1, rungs, numbers.size(),
+                             sweep.halving.rungs[static_cast<size_t>(rung)], sweep.halving.unit));
+    if (const int signal = Rung(sweep, trials, folder, rung, line).run(numbers); signal != 0)
       return signal;
     if (rung + 1 < rungs)
       numbers = promoted(sweep.halving, folder.records(), numbers, rung, sweep.maximize);

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string_view>
+
+#include "runtime/terminal/text.h"
 
 namespace tools::trials {
 
@@ -69,13 +72,24 @@ std::vector<double> Axis::ticks() const {
 
 namespace {
 
+constexpr std::string_view kMarks =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+constexpr char kOther = '.';  // of the series for which there is no mark left
+constexpr size_t kLeastMargin = 10, kMostMargin = 24;
+constexpr int kLeastWidth = 12;
+
+char mark_of(const Plot& plot, size_t series) {
+  if (plot.series.size() == 1) return 'o';
+  return series < kMarks.size() ? kMarks[series] : kOther;
+}
+
 // The characters of a text plot, the upper row first.
 std::vector<std::string> draw(const Plot& plot, const Axis& x, const Axis& y, int width,
                               int height) {
   std::vector<std::string> rows(static_cast<size_t>(height),
                                 std::string(static_cast<size_t>(width), ' '));
   for (size_t s = 0; s < plot.series.size(); ++s) {
-    const char mark = plot.series.size() == 1 ? 'o' : static_cast<char>('a' + s % 26);
+    const char mark = mark_of(plot, s);
     for (const auto& point : plot.series[s].points) {
       if (!has_point(x, y, point)) continue;
       const auto column = static_cast<size_t>(std::lround(x.place(point.first) * (width - 1)));
@@ -87,38 +101,68 @@ std::vector<std::string> draw(const Plot& plot, const Axis& x, const Axis& y, in
   return rows;
 }
 
-// A line with the labels of the horizontal axis under their places.
-std::string labels_below(const Axis& x, int width) {
-  std::string line(static_cast<size_t>(width) + 12, ' ');
+// The horizontal axis, and a line with its labels: each label stands below the '+' of its place,
+// as far as the ends of the axis let it.
+std::pair<std::string, std::string> axis_below(const Axis& x, int width) {
+  const auto all = static_cast<size_t>(width);
+  std::string axis(all, '-'), labels(all, ' ');
   size_t free_from = 0;
   for (const double tick : x.ticks()) {
     const std::string text = fmt::format("{:.4g}", tick);
     const auto at = static_cast<size_t>(std::lround(x.place(tick) * (width - 1)));
-    if (at < free_from) continue;
-    line.replace(at, text.size(), text);
-    free_from = at + text.size() + 1;
+    const size_t most = all - std::min(text.size(), all);
+    const size_t begin = std::min(at - std::min(at, (text.size() - 1) / 2), most);
+    if (begin < free_from || begin + text.size() > all) continue;
+    axis[at] = '+';
+    labels.replace(begin, text.size(), text);
+    free_from = begin + text.size() + 1;
   }
-  return line.substr(0, line.find_last_not_of(' ') + 1);
+  return {axis, labels.substr(0, labels.find_last_not_of(' ') + 1)};
+}
+
+// What the letters stand for.
+std::vector<std::string> legend(const Plot& plot) {
+  std::vector<std::string> lines;
+  const size_t named = std::min(plot.series.size(), kMarks.size());
+  for (size_t s = 0; plot.series.size() > 1 && s < named; ++s)
+    lines.push_back(fmt::format("{}: {}", kMarks[s], plot.series[s].name));
+  if (plot.series.size() > named)
+    lines.push_back(fmt::format("{}: {} more series", kOther, plot.series.size() - named));
+  return lines;
 }
 
 }  // namespace
 
-std::string text_plot(const Plot& plot, int width, int height) {
+std::string text_plot(const Plot& plot, int columns, int width, int height) {
   const Axis x(plot, false), y(plot, true);
   if (x.empty()) return "";
-  std::string text = fmt::format("{:>10} | {}\n", plot.y_label, plot.title);
+  const size_t third = columns > 0 ? static_cast<size_t>(columns) / 3 : kMostMargin;
+  const size_t margin = std::clamp(runtime::terminal::width(plot.y_label), kLeastMargin,
+                                   std::clamp(third, kLeastMargin, kMostMargin));
+  if (columns > 0)
+    width = std::clamp(columns - static_cast<int>(margin) - 2, kLeastWidth,
+                       std::max(width, kLeastWidth));
+  std::string text;
+  const auto line = [&](const std::string& label, const std::string& content) {
+    const std::string left = runtime::terminal::shortened(label, margin);
+    const std::string all = runtime::terminal::padded(left, margin, /*right=*/true) + " " + content;
+    const std::string fitting =
+        columns > 0 ? runtime::terminal::shortened(all, static_cast<size_t>(columns)) : all;
+    text += fitting.substr(0, fitting.find_last_not_of(' ') + 1) + "\n";
+  };
+  line(plot.y_label, "| " + plot.title);
   const std::vector<std::string> rows = draw(plot, x, y, width, height);
   for (size_t row = 0; row < rows.size(); ++row) {
     const bool labelled = row % 5 == 0 || row + 1 == rows.size();
     const double place = 1 - static_cast<double>(row) / static_cast<double>(height - 1);
-    text += fmt::format("{:>10} |{}\n", labelled ? fmt::format("{:.4g}", y.at(place)) : "",
-                        rows[row].substr(0, rows[row].find_last_not_of(' ') + 1));
+    line(labelled ? fmt::format("{:.4g}", y.at(place)) : "", "|" + rows[row]);
   }
-  text +=
-      fmt::format("{:>10} +{}\n{:>12}{}  {}\n", "", std::string(static_cast<size_t>(width), '-'),
-                  "", labels_below(x, width), plot.x_label);
-  for (size_t s = 0; plot.series.size() > 1 && s < plot.series.size(); ++s)
-    text += fmt::format("{:>12}{}: {}\n", "", static_cast<char>('a' + s % 26), plot.series[s].name);
+  const auto [axis, labels] = axis_below(x, width);
+  line("", "+" + axis);
+  line("", " " + labels);
+  const size_t name = runtime::terminal::width(plot.x_label), all = static_cast<size_t>(width);
+  line("", " " + std::string((all - std::min(name, all)) / 2, ' ') + plot.x_label);
+  for (const std::string& series : legend(plot)) line("", " " + series);
   return text;
 }
 

@@ -21,10 +21,11 @@ struct Plot {
   std::vector<Series> series = {};
 };
 
-// Returns the plot as lines of text, `width` x `height` characters without axes and labels. Each
-// series has a letter, and '*' marks a place that several series share. Returns "" if there is no
-// point.
-std::string text_plot(const Plot& plot, int width = 64, int height = 16);
+// Returns the plot as lines of text, at most `width` x `height` characters without axes and labels.
+// No line has more than `columns` columns, so that a terminal does not move the marks to other
+// lines; 0: any number. Each series has a letter, and '*' marks a place that several series share.
+// Returns "" if there is no point.
+std::string text_plot(const Plot& plot, int columns = 0, int width = 64, int height = 16);
 
 // Returns the plot as one SVG element, complete as a file, without scripts and without references
 // to other files. A plot without points has axes only.

@@ -5,6 +5,7 @@
 #include <exception>
 #include <iostream>
 
+#include "runtime/cli/help_format.h"
 #include "runtime/cli/number_checks.h"
 #include "runtime/error.h"
 #include "runtime/system/atomic_file.h"
@@ -25,6 +26,10 @@ int report(const std::string& what, int code) {
 }
 
 int parse(CLI::App& app, int argc, char** argv, const int& exit_code) {
+  if (const auto format = runtime::cli::help_format()) {
+    app.formatter(format);
+    for (CLI::App* command : app.get_subcommands({})) command->formatter(format);
+  }
   try {
     app.parse(argc, argv);
     return exit_code;

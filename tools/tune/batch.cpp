@@ -2,14 +2,17 @@
 
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <iostream>
 #include <map>
 
 #include "runtime/error.h"
+#include "runtime/terminal/status_line.h"
+#include "runtime/terminal/table.h"
+#include "runtime/terminal/terminal.h"
 #include "runtime/train/formatted.h"
 #include "tools/trials/pool.h"
 #include "tools/tune/batch_search.h"
@@ -51,17 +54,17 @@ class Trials {
                           {"--json", "--steps", std::to_string(arguments_.steps), "--set",
                            fmt::format("{}={}", key_, size)});
     task.timeout_s = arguments_.timeout_s;
+    line_.begin(fmt::format("measuring batch size {}", size));
     pool_.start(std::move(task));
     const std::optional<trials::Ended> ended = pool_.wait();
+    line_.clear();
     if (pool_.signal() != 0) throw Interrupted{pool_.signal()};
     const BatchTrial trial = judge(size, *ended);
     done_[size] = trial;
-    std::cerr << fmt::format(
-                     "batch size {}: {}", size,
-                     trial.speed
-                         ? runtime::train::rate_text(trial.speed->samples_per_second) + " samples/s"
-                         : trial.reason)
-              << std::endl;
+    line_.print(fmt::format(
+        "batch size {}: {}", size,
+        trial.speed ? runtime::train::rate_text(trial.speed->samples_per_second) + " samples/s"
+                    : trial.reason));
     return trial.speed.has_value();
   }
 
@@ -70,6 +73,7 @@ class Trials {
  private:
   const BatchArguments& arguments_;
   const std::string key_;
+  runtime::terminal::StatusLine line_;
   trials::Pool pool_;
   std::map<int64_t, BatchTrial> done_;
 };
@@ -107,17 +111,31 @@ const BatchTrial& fastest_of(const std::map<int64_t, BatchTrial>& done) {
       ->second;
 }
 
-std::string row_of(const BatchTrial& trial) {
-  if (!trial.speed) return fmt::format("{:>11}  {}\n", trial.size, trial.reason);
+std::vector<std::string> cells_of(const BatchTrial& trial) {
+  if (!trial.speed) return {std::to_string(trial.size), "-", "-", "-", "-", "-", trial.reason};
   const BatchSpeed& s = *trial.speed;
-  return fmt::format(
-      "{:>11} {:>11} {:>10.3f} {:>12.1f} {:>12} {:>12}\n", trial.size,
-      runtime::train::rate_text(s.samples_per_second), s.step_ms,
-      static_cast<double>(s.memory_bytes) / (1 << 20),
-      s.device_memory_bytes
-          ? fmt::format("{:.1f}", static_cast<double>(*s.device_memory_bytes) / (1 << 20))
-          : "-",
-      s.utilisation ? fmt::format("{} %", *s.utilisation) : "-");
+  return {std::to_string(trial.size),
+          runtime::train::rate_text(s.samples_per_second),
+          fmt::format("{:.3f}", s.step_ms),
+          fmt::format("{:.1f}", static_cast<double>(s.memory_bytes) / (1 << 20)),
+          s.device_memory_bytes
+              ? fmt::format("{:.1f}", static_cast<double>(*s.device_memory_bytes) / (1 << 20))
+              : "-",
+          s.utilisation ? fmt::format("{} %", *s.utilisation) : "-"};
+}
+
+// The trials as a table. The reason of one that does not fit has been said in full when it ended.
+runtime::terminal::Table table_of(const std::map<int64_t, BatchTrial>& done) {
+  using Kind = runtime::terminal::Column::Kind;
+  runtime::terminal::Table table({{"batch size", Kind::kNumber},
+                                  {"samples/s", Kind::kNumber},
+                                  {"step ms", Kind::kNumber},
+                                  {"memory MiB", Kind::kNumber},
+                                  {"device MiB", Kind::kNumber, 2},
+                                  {"utilisation", Kind::kNumber, 1},
+                                  {"why not"}});
+  for (const auto& [size, trial] : done) table.add(cells_of(trial));
+  return table;
 }
 
 trials::Plot plot_of(const std::map<int64_t, BatchTrial>& done, const std::string& key) {
@@ -157,16 +175,15 @@ Json json_of(const BatchArguments& arguments, const std::string& key, int64_t la
 // `most`: the bound of the search, which says nothing of what does not fit.
 void print(const std::map<int64_t, BatchTrial>& done, const std::string& key, int64_t largest,
            int64_t most) {
-  fmt::print("{:>11} {:>11} {:>10} {:>12} {:>12} {:>12}\n", "batch size", "samples/s", "step ms",
-             "memory MiB", "device MiB", "utilisation");
-  for (const auto& [size, trial] : done) fmt::print("{}", row_of(trial));
-  fmt::print("\n{}\n", trials::text_plot(plot_of(done, key)));
+  const int columns = runtime::terminal::columns(STDOUT_FILENO);
+  fmt::print("{}\n{}\n", table_of(done).text(columns),
+             trials::text_plot(plot_of(done, key), columns));
   const BatchTrial& fastest = fastest_of(done);
-  fmt::print("{}: {} = {}\nfastest that was measured: {} = {}, {} samples/s\n\n{}",
-             largest < most ? "largest that fits" : "fits, and no larger one was tried (--most)",
-             key, largest, key, fastest.size,
-             runtime::train::rate_text(fastest.speed->samples_per_second),
-             trials::toml_lines({{key, fastest.size}}));
+  runtime::terminal::print_folded(fmt::format(
+      "{}: {} = {}\nfastest that was measured: {} = {}, {} samples/s\n\n",
+      largest < most ? "largest that fits" : "fits, and no larger one was tried (--most)", key,
+      largest, key, fastest.size, runtime::train::rate_text(fastest.speed->samples_per_second)));
+  fmt::print("{}", trials::toml_lines({{key, fastest.size}}));
 }
 
 }  // namespace

@@ -9,6 +9,9 @@
 #include <iostream>
 
 #include "runtime/error.h"
+#include "runtime/terminal/status_line.h"
+#include "runtime/terminal/terminal.h"
+#include "runtime/terminal/text.h"
 #include "tools/trials/pool.h"
 #include "tools/tune/lr_curve.h"
 
@@ -81,27 +84,6 @@ trials::Task task_of(const LrArguments& arguments, const Rates& rates, const std
   return task;
 }
 
-// Says on a terminal how far a training is; the line is overwritten, and cleared at the end.
-class Progress {
- public:
-  explicit Progress(int64_t steps) : steps_(steps), shown_(isatty(STDERR_FILENO) != 0) {}
-  ~Progress() { write(""); }
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-  void show(const LrPoint& point) {
-    ++done_;
-    write(fmt::format("step {}/{}, rate {:.2g}, loss {:.4g}", done_, steps_, point.lr, point.loss));
-  }
-
- private:
-  void write(const std::string& text) {
-    constexpr size_t kWidth = 50;  // of the longest text
-    if (shown_) fmt::print(stderr, "\r{:<{}}\r{}", "", kWidth, text);
-  }
-  int64_t steps_, done_ = 0;
-  bool shown_;
-};
-
 // The loss of a step, or nullopt for a line without one. A step of which no label counts has null;
 // one that is not finite ends the training, because debug.nan is "stop".
 std::optional<LrPoint> point_of(const std::string& line) {
@@ -122,12 +104,15 @@ Test train(const LrArguments& arguments, const Rates& rates) {
   const TemporaryFolder folder;
   Test test;
   DivergenceWatch watch(arguments.diverged);
-  Progress progress(arguments.steps);
   trials::Task task = task_of(arguments, rates, folder.path());
-  task.on_line = [&](const std::string& line) {
-    const std::optional<LrPoint> point = point_of(line);
+  runtime::terminal::StatusLine line;
+  line.begin(fmt::format("{}: {} steps", task.name, arguments.steps));
+  int64_t done = 0;
+  task.on_line = [&](const std::string& text) {
+    const std::optional<LrPoint> point = point_of(text);
     if (!point || test.diverged) return !test.diverged;
-    progress.show(*point);
+    line.progress(fmt::format("step {}/{}, rate {:.2g}, loss {:.4g}", ++done, arguments.steps,
+                              point->lr, point->loss));
     test.diverged = watch.add(point->loss);
     if (std::isfinite(point->loss)) test.points.push_back(*point);
     return !test.diverged;
@@ -199,11 +184,12 @@ Tried try_rates(const LrArguments& arguments, const LrSuggestion& found) {
     const Test test = train(arguments, {rate, 1});
     tried = {rate, !test.diverged && is_usable(test.points, found.fall), test.signal};
     if (tried.signal != 0) return tried;
-    fmt::print("tried {} steps at {:.2g}: {}\n", test.points.size(), rate,
-               test.diverged  ? "the loss diverges"
-               : tried.usable ? fmt::format("the loss falls from {:.4g} to {:.4g}",
-                                            test.points.front().loss, test.points.back().loss)
-                              : "the loss falls too little");
+    runtime::terminal::print_folded(
+        fmt::format("tried {} steps at {:.2g}: {}\n", test.points.size(), rate,
+                    test.diverged  ? "the loss diverges"
+                    : tried.usable ? fmt::format("the loss falls from {:.4g} to {:.4g}",
+                                                 test.points.front().loss, test.points.back().loss)
+                                   : "the loss falls too little"));
     std::cout << std::flush;
     if (tried.usable) return tried;
   }
@@ -211,11 +197,14 @@ Tried try_rates(const LrArguments& arguments, const LrSuggestion& found) {
 }
 
 void print(const Test& test, const LrSuggestion& found) {
-  fmt::print("{}\n{} steps; {}\n", trials::text_plot(for_terminal(test.points)), test.points.size(),
+  const int columns = runtime::terminal::columns(STDOUT_FILENO);
+  fmt::print("{}\n{} steps; {}\n", trials::text_plot(for_terminal(test.points), columns),
+             test.points.size(),
              test.diverged ? fmt::format("the loss diverges at {:.2g}", test.points.back().lr)
                            : "the loss has not diverged");
-  fmt::print("steepest descent at {:.2g}, lowest loss at {:.2g}, a tenth of that is {:.2g}\n",
-             found.steepest, found.lowest, found.tenth());
+  runtime::terminal::print_folded(
+      fmt::format("steepest descent at {:.2g}, lowest loss at {:.2g}, a tenth of that is {:.2g}\n",
+                  found.steepest, found.lowest, found.tenth()));
   std::cout << std::flush;
 }
 

@@ -243,10 +243,10 @@ TEST_F(Commands, ConfigSchemaIsJson) {
 // 6 inputs, 5 hidden units, 3 outputs.
 TEST_F(Commands, ModelListsTheLayers) {
   const std::string shown = output({"model", job_, "--set", "model.freeze=['*.bias']"});
-  EXPECT_THAT(
-      shown, AllOf(HasSubstr("matmul, add"), HasSubstr("[5]               35"),
-                   HasSubstr("[3]               18"), HasSubstr("53 parameters (0.00 MiB in float"),
-                   HasSubstr("of which 45 are trained")));
+  EXPECT_THAT(shown,
+              AllOf(HasSubstr("matmul, add"), HasSubstr("[5]             35"),
+                    HasSubstr("[3]             18"), HasSubstr("53 parameters (0.00 MiB in float"),
+                    HasSubstr("of which 45 are trained")));
 }
 
 TEST_F(Commands, PlanTellsOperationsMemoryAndFlops) {

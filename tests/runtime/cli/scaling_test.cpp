@@ -138,7 +138,7 @@ TEST_F(Scaling, TableOverNumbersOfRanks) {
   EXPECT_EQ(j["runs"][0]["speed_up"], 1);
   const std::string table = output({"bench", job_, "--scaling", "1,2", "--steps", "5", "--weak"});
   EXPECT_THAT(table, AllOf(HasSubstr("fixed batch per rank"), HasSubstr("speed-up"),
-                           HasSubstr("    2       16 "),
+                           HasSubstr("    2     16 "),
                            HasSubstr("2 ranks, fixed batch per rank: "
                                      "adding ranks ")));
 }

@@ -156,6 +156,19 @@ TEST(Reporter, TheBarShowsTheValidation) {
   EXPECT_THAT(last, Not(HasSubstr("ETA")));
 }
 
+// A line that stays is broken at spaces, in a row of which a terminal would break words.
+TEST(Reporter, LinesFitTheTerminal) {
+  std::ostringstream out;
+  const auto bar = make_progress_bar(out, std::cerr, 3, 300, {false, [] { return 40; }});
+  Metrics metrics{.step = 100, .loss = 0.5, .samples_per_second = 100};
+  metrics.validation_loss = 0.25;
+  bar->line(metrics);
+  bar->note("a note of more than forty columns is broken, too");
+  EXPECT_EQ(out.str(),
+            "epoch 1/3  step 100  loss 0.5000\n  validation loss 0.2500  100 samples/s\n"
+            "a note of more than forty columns is\n  broken, too\n");
+}
+
 // The width of what is drawn, without control sequences.
 size_t drawn_columns(int columns) {
   std::ostringstream out;

@@ -89,6 +89,47 @@ class Browser(unittest.TestCase):
                                          "return document.documentElement.scrollWidth;", width)
                 self.assertLessEqual(widest, width)
 
+    def test_no_column_is_cut_on_a_usual_screen(self):
+        for page in (self.runs_page(), self.sweep_page()):
+            cut = self.open(page, """for (const d of document.querySelectorAll('details')) d.open = true;
+              return [...document.querySelectorAll('.scroll')].filter((e) => e.scrollWidth > e.clientWidth)
+                .map((e) => e.getAttribute('aria-label') + ': ' + e.scrollWidth + ' of ' + e.clientWidth);""", 1280)
+            self.assertEqual(cut, [])
+
+    def test_keys_stand_beside_the_ends_of_their_curves(self):
+        names = []
+        for i, (rate, steps) in enumerate([(0.01, 400), (0.0101, 400), (0.0102, 400), (0.02, 200), (0.0201, 100)]):
+            names.append(os.path.basename(support.write_run(os.path.join(self.folder, f"run{i}"), rate=rate, steps=steps)))
+        labels, leaders = self.open(support.page_of(names, self.folder), """
+          const plot = document.querySelector('#curves-chart-loss .plot'), box = plot.getBoundingClientRect();
+          const ends = [...plot.querySelectorAll('.curves g')].map((g) => {
+            const at = g.querySelector('path').getAttribute('d').match(/([-0-9.]+) ([-0-9.]+)$/);
+            return [box.left + at[1] / 1000 * box.width, box.top + at[2] / 1000 * box.height];
+          });
+          const labels = [...plot.querySelectorAll('.ends span')].map((e, i) => {
+            const b = e.getBoundingClientRect();
+            return { off: (b.top + b.bottom) / 2 - ends[i][1], left: b.left - ends[i][0], box: [b.left, b.right, b.top, b.bottom] };
+          });
+          return [labels, plot.querySelectorAll('.leader').length];""")
+        for label in labels:
+            self.assertLess(abs(label["off"]), 25, "not further than three curves that end together need")
+            self.assertLess(abs(label["left"]), 2)
+        for label in labels[3:]:
+            self.assertLess(abs(label["off"]), 1, "nothing else ends there")
+        for i, (left, right, top, bottom) in enumerate(label["box"] for label in labels):
+            for other in (label["box"] for label in labels[:i]):
+                self.assertTrue(right <= other[0] or left >= other[1] or bottom <= other[2] + 1 or top >= other[3] - 1, "they overlap")
+        self.assertEqual(leaders, 2, "the middle one of three has not moved")
+
+    def test_the_page_of_a_sweep_has_configuration_and_device(self):
+        texts = self.open(self.sweep_page(), "return ['search', 'configuration', 'facts'].map((name) => "
+                                             "document.getElementById('sweep-' + name).textContent);")
+        self.assertIn("log_uniform [0.0001, 1.0]", texts[0])
+        self.assertIn('["sgd", "adamw"]', texts[0])
+        self.assertIn('method"random"', texts[0])
+        self.assertIn("optimizer.lr0.01", texts[1])
+        self.assertIn("trial-", texts[2])
+
     def test_the_pointer_shows_values(self):
         tip = self.open(self.runs_page(), "return point('#curves-chart-loss .plot', 1);")
         self.assertIn("step 400", tip)
@@ -125,7 +166,7 @@ class Browser(unittest.TestCase):
         before, after = self.open(page, """
           const state = () => [...document.querySelectorAll('figure.chart')].map((figure) => [
             [...figure.querySelectorAll('.y-labels span, .x-labels span, .ends span')].map((e) => e.textContent),
-            [...figure.querySelectorAll('g[data-line] path')].map((e) => e.getAttribute('d'))]);
+            [...figure.querySelectorAll('g[data-line] path, .leaders path')].map((e) => e.getAttribute('d'))]);
           const before = state();
           for (const b of document.querySelectorAll('figure.chart .log')) { b.click(); b.click(); }
           return [before, state()];""")

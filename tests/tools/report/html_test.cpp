@@ -26,6 +26,12 @@ TEST(Html, ElementsNest) {
             "<p><b>1 &lt; 2</b> &amp; so on</p>");
 }
 
+TEST(Html, ALongNameMayBeBrokenBetweenItsParts) {
+  EXPECT_EQ(breakable("onednn:brg.<x>_core").str(), "onednn:<wbr>brg.<wbr>&lt;x&gt;_<wbr>core");
+  EXPECT_EQ(breakable("end_").str(), "end_");
+  EXPECT_EQ(breakable("").str(), "");
+}
+
 TEST(Html, NothingInJsonEndsItsScript) {
   const std::string html = json_script(R"({"a":"</script><!--<script>"})").str();
   EXPECT_EQ(html,

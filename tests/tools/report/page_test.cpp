@@ -112,7 +112,7 @@ TEST(Page, SeveralRunsAreCompared) {
                            "second-run", "Training loss", "Validation loss", "1.25"})
     EXPECT_THAT(html, HasSubstr(text));
   const std::string differences = html.substr(html.find("Settings in which the runs differ"), 1200);
-  EXPECT_THAT(differences, HasSubstr("optimizer.lr"));
+  EXPECT_THAT(differences, HasSubstr("optimizer.<wbr>lr"));
   EXPECT_THAT(differences.substr(0, differences.find("</table>")), Not(HasSubstr(">same<")));
 }
 
@@ -151,7 +151,7 @@ TEST(Page, PartsOfAStepAddUpToIt) {
   EXPECT_THAT(page(inputs), HasSubstr("waiting for ranks: 2 ms, 18.2 %"));
   inputs.runs[0].profile = Profile{1, {timed_rank(9e6)}};
   EXPECT_THAT(page(inputs), Not(HasSubstr("waiting for ranks:"))) << "the bar has it once";
-  EXPECT_THAT(page(inputs), HasSubstr("2 ms within the phases"));
+  EXPECT_THAT(page(inputs), HasSubstr("2 ms<small>within the phases</small>"));
   EXPECT_THAT(page(inputs), HasSubstr("backward: 6 ms, 66.7 %"));
   EXPECT_THAT(page(inputs), HasSubstr("22.2 %")) << "the exposed share has its own table";
 }

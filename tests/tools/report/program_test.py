@@ -42,7 +42,7 @@ class Structure(html.parser.HTMLParser):
     def __init__(self, text):
         super().__init__()
         self.open, self.count, self.text, self.ids = [], {}, [], []
-        self.feed(text)
+        self.feed(text.replace("<wbr>", ""))
         self.close()
 
     def handle_starttag(self, tag, attrs):

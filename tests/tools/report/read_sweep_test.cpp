@@ -57,6 +57,23 @@ TEST(Sweep, OfALineAndALaterOneTheLaterCounts) {
   EXPECT_EQ(sweep.trials[0].value, 0.2);
 }
 
+TEST(Sweep, TheFileOfTheSweepIsInItsPlan) {
+  const test::Folder folder;
+  folder.write("sweep.jsonl", line(1, "0.5", "loss"));
+  EXPECT_TRUE(read_sweep(folder.path()).file.all().empty());
+  folder.write("plan.json",
+               R"({"sweep":"[parameters]\noptimizer.lr = { log_uniform = [1e-4, 0.3] }\n"})");
+  const Sweep sweep = read_sweep(folder.path());
+  EXPECT_EQ(sweep.file.find("parameters.optimizer.lr.log_uniform"), "[0.0001, 0.3]");
+  EXPECT_TRUE(sweep.notes.empty());
+  for (const char* damaged : {"{", R"({"sweep":"a = ["})", R"({"sweep":7})"}) {
+    folder.write("plan.json", damaged);
+    EXPECT_THAT(read_sweep(folder.path()).notes,
+                ElementsAre(HasSubstr("what was searched is left out: ")))
+        << damaged;
+  }
+}
+
 // A trial that was given up early may have a better value than one that went on.
 TEST(Sweep, AHigherRungIsBeforeALowerOne) {
   const Sweep sweep = read(

@@ -36,14 +36,17 @@ def write_run(folder, rate=0.01, steps=400, per_epoch=100):
 
 
 def profile(ranks):
-    operations = [{"name": name, "layer": f"layer{i}", "phase": phase, "implementation": "some_kernel", "calls": 1,
-                   "time_ns": 1e6 / (i + 1), "share": 0.3 / (i + 1), "flops": 1e9, "bytes": 1e7, "roofline_share": 0.5}
-                  for i, (name, phase) in enumerate([("conv2d", "forward"), ("matmul", "backward"), ("sgd", "update")])]
+    """A profile with names as long as those of real plugins, and with all parts of a step."""
+    operations = [{"name": name, "layer": f"encoder.layers.{i}.attention", "phase": phase,
+                   "implementation": "batch_blocked:conv2d_pool2d_backward_weights:avx512_core", "calls": 1, "time_ns": 1e6 / (i + 1),
+                   "share": 0.3 / (i + 1), "flops": 1e9, "bytes": 1e7, "roofline_share": 0.5}
+                  for i, (name, phase) in enumerate([("conv2d", "forward"), ("conv2d_pool2d_backward_weights", "backward"), ("sgd", "update")])]
     return {"format": 1, "world_size": ranks, "ranks": [
         {"rank": rank, "device": "cpu:0", "steps": [10, 59], "step_ns": 2.5e6,
-         "phases": {"forward_ns": 1e6, "backward_ns": 8e5, "update_ns": 1e5},
-         "communication": {"exposed_ns": 1e5, "hidden_ns": 3e5, "bytes": 516992}, "data_wait_ns": 2e4, "cpu_utilisation": 1.9,
-         "device_utilisation": None, "operations": operations,
+         "phases": {"forward_ns": 1e6, "backward_ns": 8e5, "update_ns": 1e5, "pack_ns": 1e4},
+         "communication": {"exposed_ns": 1e5, "hidden_ns": 3e5, "bytes": 516992}, "data_wait_ns": 2e4, "prepare_ns": 1e3,
+         "upload_ns": 2e3, "report_ns": 3e3, "between_ns": 4e3, "exchange_ns": 5e3, "cpu_utilisation": 1.9, "device_utilisation": None,
+         "operations": operations,
          "memory": {"persistent_bytes": 1 << 20, "peak_bytes": 5 << 20,
                     "timeline": [{"operation": i, "bytes": (2 + i % 3) << 20} for i in range(12)],
                     "alive_at_peak": [{"name": "activations of conv1", "bytes": 2 << 20}]}} for rank in range(ranks)]}
@@ -59,6 +62,8 @@ def write_sweep(folder, trials=20):
             "run": f"trial-{trial}", "rung": 0, "status": "failed" if trial == 3 else "done", "monitor": "validation_loss",
             "value": None if trial == 3 else abs(math.log10(rate) + 2) + 0.25, "seconds": 12.5}))
     write(folder, "sweep.jsonl", "\n".join(lines) + "\n")
+    write(folder, "plan.json", json.dumps({"trials": [], "sweep": 'config = "job.toml"\n[search]\nmethod = "random"\n[parameters]\n'
+                                           'optimizer.lr = { log_uniform = [0.0001, 1.0] }\noptimizer.name = ["sgd", "adamw"]\n'}))
     for trial in (9, 10):
         write_run(os.path.join(folder, f"trial-{trial}"))
     return folder

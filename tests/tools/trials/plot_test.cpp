@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "runtime/terminal/text.h"
+
 namespace tools::trials {
 namespace {
 
@@ -44,15 +46,16 @@ TEST(Axis, OfOneValueOrNoneHasARange) {
 }
 
 TEST(TextPlot, MarksStandWhereThePointsAre) {
-  const std::string text =
-      text_plot({"title", "x", "y", false, false, {{"one", {{0, 0}, {10, 10}, {5, 5}}}}}, 11, 11);
+  const std::string text = text_plot(
+      {"title", "x", "y", false, false, {{"one", {{0, 0}, {10, 10}, {5, 5}}}}}, 0, 11, 11);
   const std::vector<std::string> lines = lines_of(text);
   EXPECT_EQ(lines[0], "         y | title");
   EXPECT_EQ(lines[1], "        10 |          o");
   EXPECT_EQ(lines[6], "         5 |     o");
   EXPECT_EQ(lines[11], "         0 |o");
-  EXPECT_EQ(lines[12], "           +-----------");
-  EXPECT_EQ(lines[13], "            0 2 4 6 8 10  x");
+  EXPECT_EQ(lines[12], "           ++-+-+-+-+--");
+  EXPECT_EQ(lines[13], "            0 2 4 6 8");
+  EXPECT_EQ(lines[14], "                 x");
 }
 
 TEST(TextPlot, SeriesHaveLetters) {
@@ -63,12 +66,51 @@ TEST(TextPlot, SeriesHaveLetters) {
                  true,
                  false,
                  {{"left", {{1, 0}, {-1, 5}}}, {"right", {{100, 1}}}, {"both", {{1, 0}}}}},
-                10, 5);
+                0, 10, 5);
   const std::vector<std::string> lines = lines_of(text);
   EXPECT_EQ(lines[1], "         1 |         b");
   EXPECT_EQ(lines[5], "         0 |*");
   EXPECT_THAT(text, testing::HasSubstr("a: left\n            b: right\n"));
   EXPECT_EQ(text_plot({}), "");
+}
+
+// The bar of each line stands in the same column, whatever the axis is called.
+TEST(TextPlot, TheMarginHoldsTheNameOfTheAxis) {
+  const std::vector<std::string> lines = lines_of(
+      text_plot({"t", "x", "validation_loss", false, false, {{"", {{0, 0}, {10, 1}}}}}, 0, 11, 3));
+  EXPECT_EQ(lines[0], "validation_loss | t");
+  EXPECT_EQ(lines[1], "              1 |          o");
+  EXPECT_EQ(lines[3], "              0 |o");
+  EXPECT_EQ(lines[4], "                ++-+-+-+-+--");
+}
+
+// A line that the terminal breaks would move the marks away from their axis.
+TEST(TextPlot, FitsTheTerminal) {
+  const Plot plot{"a title that is rather long",
+                  "a long name of an axis",
+                  "the name of the vertical axis, longer than any margin",
+                  false,
+                  false,
+                  {{"one of several settings, all of them long", {{0, 0}, {1000, 1}}},
+                   {"名前 of wide characters that does not fit at all", {{1, 1}}}}};
+  for (const int columns : {30, 60, 80, 120}) {
+    const std::vector<std::string> lines = lines_of(text_plot(plot, columns));
+    for (const std::string& line : lines)
+      EXPECT_LE(runtime::terminal::width(line), static_cast<size_t>(columns)) << line;
+    EXPECT_THAT(lines[1], testing::EndsWith("a")) << "the largest point is there";
+  }
+}
+
+TEST(TextPlot, ManySeriesHaveDifferentMarks) {
+  Plot plot{"", "x", "y"};
+  for (int i = 0; i < 64; ++i) {
+    plot.series.push_back({"series ", {{i, i}}});
+    plot.series.back().name += std::to_string(i);
+  }
+  const std::string text = text_plot(plot, 0, 64, 64);
+  EXPECT_THAT(text, testing::HasSubstr("A: series 26\n"));
+  EXPECT_THAT(text, testing::HasSubstr("9: series 61\n            .: 2 more series\n"));
+  EXPECT_EQ(std::count(text.begin(), text.end(), '*'), 0);
 }
 
 TEST(SvgPlot, HasAMarkForEachPointAtItsPlace) {
