@@ -16,8 +16,10 @@ namespace runtime::exec {
 
 namespace {
 
-constexpr double kMeasureSeconds = 0.2;
-constexpr size_t kMeasureRounds = 16;
+// Rounds are measured until they are enough for a median and have taken kShortMeasureSeconds, or
+// until they have taken kMeasureSeconds.
+constexpr double kMeasureSeconds = 0.2, kShortMeasureSeconds = 0.02;
+constexpr size_t kMeasureRounds = 5;
 // So many nodes of a kind are measured, because one that runs again and again alone finds its
 // operands in a cache.
 constexpr int kMeasuredNodes = 8;
@@ -594,7 +596,8 @@ double Program::measure(plugins::host::Stream& stream, const std::function<void(
   inputs.clear();
   wholes.clear();
   // One round is enough for a step that takes long.
-  for (double spent = 0; spent < kMeasureSeconds && wholes.size() < kMeasureRounds;)
+  for (double spent = 0;
+       spent < (wholes.size() < kMeasureRounds ? kMeasureSeconds : kShortMeasureSeconds);)
     spent += whole(false);
   const double seconds = median(inputs), together = median(wholes);
   whole(true);
