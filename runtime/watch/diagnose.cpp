@@ -188,13 +188,14 @@ std::string gone(const std::vector<int>& ranks, const Findings& f) {
 std::string lost(const std::vector<int>& ranks, const Findings& f) {
   const Evidence& e = f.e;
   std::string text = name_of(ranks, e);
-  if (!e.board_error.empty())
-    text += are(ranks) + "lost, or rank " + std::to_string(e.self) +
-            " is cut off from the others, which could not be asked: " + e.board_error;
-  else if (ranks.size() > kMostLost)
+  if (ranks.size() > kMostLost)
     text +=
         " have not answered: they are lost or cut off, or their machine is too busy; see which "
-        "rank the launcher or the other ranks name";
+        "rank the launcher or the other ranks name" +
+        (e.board_error.empty() ? "" : " (" + e.board_error + ")");
+  else if (!e.board_error.empty())
+    text += are(ranks) + "lost, or rank " + std::to_string(e.self) +
+            " is cut off from the others, which could not be asked: " + e.board_error;
   else
     text +=
         are(ranks) + (ranks.size() == 1 ? "lost: it does not answer" : "lost: they do not answer");

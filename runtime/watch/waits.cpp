@@ -49,8 +49,7 @@ std::vector<int> Waits::partners(const CollectiveRecord& call, int rank) const {
   return {std::min(rank, all[peer]), std::max(rank, all[peer])};
 }
 
-std::optional<ChannelState> Waits::met_by(int rank, const CollectiveRecord& call,
-                                          int other) const {
+std::optional<ChannelState> Waits::met_by(int rank, const CollectiveRecord& call, int other) const {
   const auto known = channels_.find(rank);
   if (known == channels_.end()) return std::nullopt;
   Channel channel = call.channel();
