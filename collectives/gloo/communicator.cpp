@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "algorithms.h"
+#include "rt/sdk/ranks.h"
 
 namespace collectives::gloo {
 namespace {
@@ -140,7 +141,8 @@ void Communicator::fail_lost(const std::string& why) {
 }
 
 Error Communicator::describe_loss(const std::string& why, int32_t& last_word) {
-  std::string lost, gave_up, left;
+  std::string gave_up, left;
+  std::vector<int> lost;
   for (int rank = 0; rank < mesh_->size; ++rank) {
     if (rank == mesh_->rank) continue;
     // Asked before the last word, which arrives before the connection closes.
@@ -149,24 +151,33 @@ Error Communicator::describe_loss(const std::string& why, int32_t& last_word) {
     const int32_t culprit = word >= kLost ? word - kLost : kMissed - word;
     if ((word >= kLost || word < 0) && culprit < mesh_->size) {
       last_word = word;
-      (word >= kLost ? lost : left) = name(culprit);
+      lost.clear();
+      if (word >= kLost)
+        lost.push_back(names_[static_cast<std::size_t>(culprit)]);
+      else
+        left = name(culprit);
       break;
     }
     if (word == kGaveUp) append(gave_up, name(rank));
     if ((!is_lost && word != kLeaves) || word == kGaveUp) continue;
-    append(word == kLeaves ? left : lost, name(rank));
+    if (word == kLeaves)
+      append(left, name(rank));
+    else
+      lost.push_back(names_[static_cast<std::size_t>(rank)]);
     last_word = word == kLeaves ? kMissed - rank : kLost + rank;
   }
   std::string text = who();
   if (!lost.empty()) {
-    text += "lost rank " + lost + "; see its output for how it ended";
+    text += "lost " + rt::sdk::rank_list(lost) + "; see its output for how it ended";
     if (!why.empty()) text += " (" + why + ")";
   } else if (!gave_up.empty()) {
     text += "rank " + gave_up + " gave up; see its output for why";
   } else {
     text += "rank " + left + " has left the communicator already";
   }
-  return Error(RT_ERROR_COMMUNICATION, text, RT_SCOPE_COMMUNICATOR);
+  Error error(RT_ERROR_COMMUNICATION, text, RT_SCOPE_COMMUNICATOR);
+  if (!lost.empty()) error.native(RT_DOMAIN_LOST_RANK, lost[0]);
+  return error;
 }
 
 void Communicator::check(const rt_collective& call) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <string_view>
 #include <utility>
 
 #include "plugins/host/call.h"
@@ -56,24 +55,9 @@ bool Work::poll() {
 
 void Work::wait(std::chrono::nanoseconds timeout) {
   const Plugin& plugin = communicator_->plugin();
-  const auto what = [&] { return plugin.name() + ": wait for a collective"; };
-  rt_error error;
-  const rt_status status = call_status(error, what, [&](rt_error* e) {
-    return plugin.communicator_api()->work_wait(work_, timeout.count(), e);
-  });
-  if (status == RT_OK) [[likely]]
-    return;
-  const std::string_view domain(error.native_domain,
-                                strnlen(error.native_domain, sizeof(error.native_domain)));
-  if (status != RT_ERROR_TIMEOUT || domain != RT_DOMAIN_SILENT_RANK) check(status, error, what());
-  const auto rank = static_cast<int>(error.native_code);
-  error.native_domain[0] = '\0';
-  error.native_code = 0;
-  try {
-    check(status, error, what());
-  } catch (const Error& e) {
-    throw SilentRank(e.what(), rank);
-  }
+  call(
+      [&] { return plugin.name() + ": wait for a collective"; },
+      [&](rt_error* e) { return plugin.communicator_api()->work_wait(work_, timeout.count(), e); });
 }
 
 rt_collective make_collective(int32_t kind, rt_dtype dtype, const void* send, void* receive,

@@ -17,18 +17,6 @@ namespace plugins::host {
 
 class Communicator;
 
-// A collective did not complete in time, because `rank` does not answer over its connection. Ranks
-// are numbered as in the communicator before any split.
-class SilentRank : public Error {
- public:
-  SilentRank(const std::string& message, int rank)
-      : Error(RT_ERROR_TIMEOUT, message), rank_(rank) {}
-  int rank() const { return rank_; }
-
- private:
-  int rank_;
-};
-
 // A started collective. Movable. The destructor frees it; the buffers must stay valid until the
 // collective has completed or failed. Equivalent to: MPI_Request, torch.distributed.Work.
 class Work {

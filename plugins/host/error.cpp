@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "plugins/host/printable.h"
+#include "rt/communicator.h"
 
 namespace plugins::host {
 namespace {
@@ -48,6 +49,8 @@ void check(rt_status status, const rt_error& error, const std::string& what) {
   if (text.empty()) text = "the plugin gave no message";
   std::string message = what + ": " + text + " [" + status_name(status);
   const std::string domain = bounded_text(error.native_domain);
+  if (domain == RT_DOMAIN_SILENT_RANK || domain == RT_DOMAIN_LOST_RANK)
+    throw Error::of_rank(status, message + "]", error.scope, static_cast<int>(error.native_code));
   if (!domain.empty() || error.native_code != 0) {
     message +=
         ", " + (domain.empty() ? "native" : domain) + " code " + std::to_string(error.native_code);

@@ -14,8 +14,17 @@ class Error : public std::runtime_error {
  public:
   Error(rt_status code, const std::string& message, int32_t scope = RT_SCOPE_PROCESS)
       : std::runtime_error(message), code_(code), scope_(scope) {}
+  // The error of a communicator that names a rank, numbered as before any split.
+  static Error of_rank(rt_status code, const std::string& message, int32_t scope, int rank) {
+    Error error(code, message, scope);
+    error.rank_ = rank;
+    return error;
+  }
   rt_status code() const { return code_; }
   int32_t scope() const { return scope_; }
+  // The rank that a communicator names: with RT_ERROR_TIMEOUT it does not answer, otherwise its
+  // connection has broken without a word. -1: none.
+  int rank() const { return rank_; }
   // Whether this is the failure of a collective, which may be a mere consequence of the end of
   // another rank.
   bool is_of_communication() const {
@@ -26,6 +35,7 @@ class Error : public std::runtime_error {
  private:
   rt_status code_;
   int32_t scope_;
+  int rank_ = -1;
 };
 
 // An rt_error that is ready to be passed to a plugin.

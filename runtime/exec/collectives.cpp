@@ -127,7 +127,7 @@ void Collectives::guarded(Function&& function) {
   try {
     function();
   } catch (const plugins::host::Error& error) {
-    watchdog_.fail(error.what());
+    watchdog_.fail(error);
   }
 }
 
@@ -137,6 +137,7 @@ CollectiveCall Collectives::prepare(const Graph& graph, const Node& node,
   const Value* const received = operand(graph, node.outputs);
   CollectiveCall call;
   call.name = node.layer;
+  call.micro_batch = node.collective->micro_batch;
   call.communicator = node.collective->communicator;
   call.collective = plugins::host::make_collective(
       node.collective->kind, (sent ? sent : received)->dtype, nullptr, nullptr,
@@ -289,7 +290,8 @@ void Collectives::enqueue(CollectiveCall& call) {
   if (call.send_copy) collective.send = call.send_copy.data();
   if (call.receive_copy) collective.receive = call.receive_copy.data();
   if (check_) check_call(call);
-  call.sequence = recorder_.begin(collective, static_cast<uint64_t>(call.communicator));
+  call.sequence =
+      recorder_.begin(collective, number_of(call.communicator), call.name, call.micro_batch);
   if (spans_ != nullptr && call.stream == nullptr) {
     call.started_ns = SpanRecorder::now();
     recorded_.push_back(&call);
@@ -332,9 +334,8 @@ void Collectives::wait_for(plugins::host::Work& work, uint64_t sequence) {
       done = true;
       watchdog_.suspect(-1);
     } catch (const plugins::host::Error& error) {
-      if (error.code() != RT_ERROR_TIMEOUT) watchdog_.fail(error.what());
-      const auto* const silent = dynamic_cast<const plugins::host::SilentRank*>(&error);
-      watchdog_.suspect(silent == nullptr ? -1 : silent->rank());
+      if (error.code() != RT_ERROR_TIMEOUT) watchdog_.fail(error);
+      watchdog_.suspect(error.rank());
       watchdog_.check();
       guarded([&] { look(); });
     }
@@ -428,14 +429,18 @@ void Collectives::run_here(rt_collective collective, int communicator) {
     copy.assign(sent, sent + collective.count * graph::dtype_bytes(collective.dtype));
     collective.send = copy.data();
   }
-  const uint64_t sequence =
-      recorder_.begin(collective, static_cast<uint64_t>(std::max(communicator, 0)));
+  const uint64_t sequence = recorder_.begin(collective, number_of(communicator));
   plugins::host::Work work;
   guarded([&] {
     const auto& among = communicator == kJob ? job_ : communicators_.at(communicator);
     work = among->enqueue(collective);
   });
   wait_for(work, sequence);
+}
+
+uint64_t Collectives::number_of(int communicator) const {
+  if (communicator != kJob) return static_cast<uint64_t>(communicator);
+  return job_ == communicators_.at(0) ? 0 : communicators_.size();
 }
 
 void Collectives::all_gather(const void* send, void* receive, uint64_t bytes, int communicator) {

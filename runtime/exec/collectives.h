@@ -22,7 +22,8 @@ namespace runtime::exec {
 
 // One collective of a program. Owned by the program; must not move while it is queued.
 struct CollectiveCall {
-  std::string name;  // for messages, e.g. "bucket 0"
+  std::string name;     // for messages, e.g. "bucket 0"
+  int micro_batch = 0;  // see graph::Collective
   int communicator = 0;
   rt_collective collective{};  // with the addresses of the device's buffers
   uint64_t send_bytes = 0, receive_bytes = 0;
@@ -103,6 +104,9 @@ class Collectives {
   // Blocking collectives outside of programs, on host memory (run() also takes memory of the
   // communicator's device), over one communicator or among all ranks of the job.
   static constexpr int kJob = -1;
+  // The flight recorder's number of a communicator: its index, or for that of all ranks the number
+  // of communicators, unless it is the first of them.
+  uint64_t number_of(int communicator) const;
   void run(const rt_collective& collective, int communicator = kJob);
   void all_gather(const void* send, void* receive, uint64_t bytes, int communicator = kJob);
   void all_reduce(double* values, uint64_t count, int32_t reduction, int communicator = kJob);

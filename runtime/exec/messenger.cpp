@@ -137,7 +137,7 @@ bool Messenger::start_sends() {
       out.works[0] = start(&out.header, sizeof(Header));
       if (!out.payload.empty()) out.works[1] = start(out.payload.data(), out.payload.size());
     } catch (const plugins::host::Error& error) {
-      watchdog_.fail(error.what());
+      watchdog_.fail(error);
     }
   }
   return !messages.empty();
@@ -149,7 +149,7 @@ bool Messenger::poll_sends() {
     return std::erase_if(outgoing_,
                          [&](Outgoing& o) { return done(o.works[0]) && done(o.works[1]); }) > 0;
   } catch (const plugins::host::Error& error) {
-    watchdog_.fail(error.what());
+    watchdog_.fail(error);
   }
 }
 
@@ -157,7 +157,7 @@ bool Messenger::arrived(int from) {
   try {
     return incoming_[from].work.poll();
   } catch (const plugins::host::Error& error) {
-    watchdog_.fail(error.what());
+    watchdog_.fail(error);
   }
 }
 
@@ -167,7 +167,7 @@ void Messenger::receive(int from, void* data, uint64_t bytes) {
   try {
     incoming_[from].work = communicator_->enqueue(c);
   } catch (const plugins::host::Error& error) {
-    watchdog_.fail(error.what());
+    watchdog_.fail(error);
   }
 }
 

@@ -77,6 +77,7 @@ struct Collective {
   bool wait = false;         // this node waits for the collective that was started with `token`
   int32_t token = 0;         // unique in the graph
   int32_t peer = -1;         // root, destination or source, for the kinds that have one
+  int32_t micro_batch = 0;   // of a pipeline, from 1, for messages; 0: none
 
   bool is_transfer() const { return kind == RT_SEND || kind == RT_RECEIVE; }
 };

@@ -1,6 +1,7 @@
 #include "runtime/launch/job_board.h"
 
 #include <algorithm>
+#include <iterator>
 #include <sstream>
 
 #include "runtime/launch/file_store.h"
@@ -10,30 +11,56 @@ namespace {
 
 using watch::Note;
 
-// Writes "kind exit-code started completed silent", and the text from the second line on.
+// Writes "kind exit-code silent broken channels", a line for each channel, and the text.
 std::string to_text(const Note& note) {
   std::ostringstream text;
-  text << static_cast<int>(note.kind) << ' ' << note.exit_code << ' ' << note.position.started
-       << ' ' << note.position.completed << ' ' << note.silent << '\n'
-       << note.text;
+  text << static_cast<int>(note.kind) << ' ' << note.exit_code << ' ' << note.silent << ' '
+       << note.broken << ' ' << note.channels.size() << '\n';
+  for (const watch::ChannelState& state : note.channels) {
+    const watch::Channel& channel = state.channel;
+    const watch::CollectiveRecord& r = state.pending;
+    text << channel.communicator << ' ' << channel.direction << ' ' << channel.peer << ' '
+         << state.started << ' ' << r.sequence << ' ' << r.kind << ' ' << r.dtype << ' '
+         << r.reduction << ' ' << r.count << ' ' << r.wait_ns << ' ' << r.number << ' '
+         << r.micro_batch << ' ' << r.label_text() << '\n';
+  }
+  text << note.text;
   return text.str();
+}
+
+bool read_channel(const std::string& line, watch::ChannelState& state) {
+  std::istringstream stream(line);
+  watch::CollectiveRecord& r = state.pending;
+  watch::Channel& channel = state.channel;
+  if (!(stream >> channel.communicator >> channel.direction >> channel.peer >> state.started >>
+        r.sequence >> r.kind >> r.dtype >> r.reduction >> r.count >> r.wait_ns >> r.number >>
+        r.micro_batch) ||
+      stream.get() != ' ')
+    return false;
+  r.communicator = channel.communicator;
+  r.peer = channel.peer;
+  std::string label;
+  std::getline(stream, label);
+  r.set_label(label);
+  return true;
 }
 
 // A rank whose note cannot be read has written one, so it is not lost; its note counts as kTold.
 Note from_text(int rank, const std::string& text) {
-  Note note{.rank = rank, .kind = Note::Kind::kTold};
+  const Note unreadable{.rank = rank, .kind = Note::Kind::kTold};
+  Note note{.rank = rank};
   std::istringstream stream(text);
-  int kind = 0, exit_code = 0;
-  int silent = -1;
-  watch::Position position;
-  if (!(stream >> kind >> exit_code >> position.started >> position.completed >> silent) ||
+  int kind = 0;
+  size_t channels = 0;
+  if (!(stream >> kind >> note.exit_code >> note.silent >> note.broken >> channels) ||
       stream.get() != '\n' || kind < 0 || kind > static_cast<int>(Note::Kind::kTold))
-    return note;
+    return unreadable;
   note.kind = static_cast<Note::Kind>(kind);
-  note.exit_code = exit_code;
-  note.position = position;
-  note.silent = silent;
-  note.text = text.substr(text.find('\n') + 1);
+  for (std::string line; channels > 0; --channels) {
+    if (!std::getline(stream, line) || !read_channel(line, note.channels.emplace_back()))
+      return unreadable;
+  }
+  note.text.assign(std::istreambuf_iterator<char>(stream), {});
   return note;
 }
 

@@ -18,6 +18,7 @@
 #include "runtime/launch/communicators.h"
 #include "runtime/launch/cores.h"
 #include "runtime/launch/device_offers.h"
+#include "runtime/launch/groups.h"
 #include "runtime/launch/job_board.h"
 #include "runtime/launch/key_value.h"
 #include "runtime/launch/memory_store.h"
@@ -135,12 +136,14 @@ Communicators communicators(const config::Config& config, const Meeting& meeting
   return c;
 }
 
-watch::WatchdogOptions watchdog_options(const config::Config& config, const Meeting& meeting) {
+watch::WatchdogOptions watchdog_options(const config::Config& config, const Meeting& meeting,
+                                        int world_size) {
   watch::WatchdogOptions o;
   o.timeout = seconds(config.comm.timeout_s);
   o.job_folder = meeting.job_folder;
   o.run_folder = meeting.run_folder;
   o.names = meeting.names;
+  o.groups = groups_of(step::mesh_of(config.parallelism, world_size));
   return o;
 }
 
@@ -159,7 +162,8 @@ void run_one_of(const RunRanks& run, const Meeting& meeting, const RankEnvironme
                 int threads, const std::function<void(std::shared_ptr<Communicator>)>& created) {
   watch::FlightRecorder recorder(place.rank, meeting.job_folder);
   StoreJobBoard board(*meeting.store, place.world_size, meeting.prefix, meeting.launcher);
-  watch::Watchdog watchdog(recorder, board, watchdog_options(run.config, meeting));
+  watch::Watchdog watchdog(recorder, board,
+                           watchdog_options(run.config, meeting, place.world_size));
   // These objects live outside of watchdog.run(), because the note that run() posts about this rank
   // must not wait for their destructors.
   Communicators list;

@@ -4,6 +4,7 @@
 #define RUNTIME_PARALLEL_MESH_H_
 
 #include <array>
+#include <vector>
 
 namespace runtime::parallel {
 
@@ -46,6 +47,19 @@ struct Mesh {
   }
   MeshPlace place_of(int rank) const {
     return {rank / tensor % data, rank % tensor, rank / (tensor * data)};
+  }
+  // The ranks that differ from `rank` only in their index along `axis`, in the order of that index.
+  std::vector<int> along(int axis, int rank) const {
+    int MeshPlace::*const index = axis == kDataAxis     ? &MeshPlace::data
+                                  : axis == kTensorAxis ? &MeshPlace::tensor
+                                                        : &MeshPlace::pipeline;
+    MeshPlace place = place_of(rank);
+    std::vector<int> ranks;
+    for (int i = 0; i < degree(axis); ++i) {
+      place.*index = i;
+      ranks.push_back(rank_of(place));
+    }
+    return ranks;
   }
 };
 

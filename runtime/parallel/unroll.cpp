@@ -40,13 +40,12 @@ class Unroll {
       for (int m = 0; m < schedule_.micro_batches; ++m) plan_receive(receive, m);
     }
     for (size_t k = 0; k < slots.size(); ++k) {
-      for (const auto& [order, receive] : planned_[k])
-        replicate_.copy(*receive, std::get<3>(order), 1, out_);
+      for (const auto& [order, receive] : planned_[k]) copy(*receive, std::get<3>(order), out_);
       NodeList waits;
       for (const Node& node : work(slots[k].backward, slots[k].chunk)) {
         const bool later =
             node.collective && node.collective->kind == RT_SEND && node.collective->wait;
-        replicate_.copy(node, slots[k].micro_batch, 1, later ? waits : out_);
+        copy(node, slots[k].micro_batch, later ? waits : out_);
       }
       append(std::exchange(sent_, std::move(waits)));
     }
@@ -57,6 +56,14 @@ class Unroll {
 
  private:
   NodeList& work(bool backward, int chunk) { return work_[2 * chunk + backward]; }
+
+  void copy(const Node& node, int micro_batch, NodeList& out) {
+    const size_t before = out.size();
+    replicate_.copy(node, micro_batch, 1, out);
+    for (size_t i = before; i < out.size(); ++i) {
+      if (out[i].collective) out[i].collective->micro_batch = micro_batch + 1;
+    }
+  }
 
   void append(NodeList nodes) { std::move(nodes.begin(), nodes.end(), std::back_inserter(out_)); }
 

@@ -16,9 +16,9 @@ namespace runtime::watch {
 // knows only from the JobBoard that the job cannot go on.
 struct Incident {
   std::string pending = {};  // e.g. "all_reduce #17 (431080 float32)", "rendezvous"; "": nothing
-  uint64_t sequence = 0;     // of the pending collective; 0: none is pending
   double late_after_s = 0;   // the deadline that has passed; 0: none has passed
   std::string error = {};    // the communicator's error text
+  int broken = -1;           // the rank whose connection has broken, as that error says; -1: none
 
   Note::Kind kind() const;
   std::string text() const;  // for this rank's note
@@ -31,6 +31,7 @@ struct Evidence {
   std::vector<Note> notes = {};               // of all ranks that answered, this rank's included
   std::string board_error = {};               // why the board could not be read; "": it could be
   std::map<int, RankRecords> recorders = {};  // of ranks on this machine; may be empty
+  Groups groups = {};                         // the communicators of the channels
   // Now, on the monotonic clock.
   int64_t now_ns = 0;
   RankNames names = RankNames();

@@ -31,7 +31,7 @@ static_assert(offsetof(CollectiveRecord, wait_ns) == kWait * sizeof(uint64_t));
 static_assert(offsetof(CollectiveRecord, end_ns) == kEnd * sizeof(uint64_t));
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
-constexpr uint64_t kMagic = 0x3163657274722121;  // version 1 of the file
+constexpr uint64_t kMagic = 0x3263657274722121;  // version 2 of the file
 constexpr size_t kDumped = 64;
 
 // "12.345 s": the time from `from_ns` to `to_ns`, which may be any numbers if a file is damaged.
@@ -42,12 +42,37 @@ std::string span(int64_t from_ns, int64_t to_ns, double unit, int digits, const 
   return text;
 }
 
-std::string dump_line(const CollectiveRecord& r, int64_t origin_ns, int64_t now_ns) {
-  std::string line = "  #" + std::to_string(r.sequence) + " " + collective_name(r.kind);
+std::string name_of(uint64_t communicator, const Groups& groups) {
+  return communicator < groups.names.size() ? groups.names[communicator] : "";
+}
+
+// The rank of the job that is rank `peer` of a communicator of `rank`.
+int rank_in_job(int peer, uint64_t communicator, const Groups& groups, int rank) {
+  if (!groups.members) return peer;
+  const std::vector<int> members = groups.members(communicator, rank);
+  const auto index = static_cast<size_t>(peer);
+  return index < members.size() ? members[index] : peer;
+}
+
+// "bucket 0, micro-batch 2"; "" if nothing is known.
+std::string contents(const CollectiveRecord& r) {
+  std::string text(r.label_text());
+  if (r.micro_batch > 0)
+    text += (text.empty() ? "micro-batch " : ", micro-batch ") + std::to_string(r.micro_batch);
+  return text;
+}
+
+std::string dump_line(const CollectiveRecord& r, int64_t origin_ns, int64_t now_ns,
+                      const Groups& groups) {
+  std::string line = "  #" + std::to_string(r.number) + " " + collective_name(r.kind);
   if (r.kind != RT_BARRIER) line += " " + dtype_name(r.dtype) + " x " + std::to_string(r.count);
   if (r.reduction != 0) line += " " + plugins::host::reduction_name(r.reduction);
   if (r.peer >= 0) line += ", peer " + std::to_string(r.peer);
-  if (r.communicator != 0) line += ", communicator " + std::to_string(r.communicator);
+  if (const std::string name = name_of(r.communicator, groups); !name.empty())
+    line += ", " + name;
+  else if (r.communicator != 0)
+    line += ", communicator " + std::to_string(r.communicator);
+  if (const std::string what = contents(r); !what.empty()) line += ", " + what;
   line += ", started " + span(origin_ns, r.start_ns, 1e-9, 3, "s");
   if (r.end_ns == 0)
     return line + ", STILL RUNNING for " + span(r.start_ns, now_ns, 1e-9, 1, "s") + "\n";
@@ -87,6 +112,12 @@ bool makes_sense(const CollectiveRecord& r, size_t i) {
          (r.end_ns == 0 || r.end_ns >= r.start_ns);
 }
 
+ChannelState& state_of(const Channel& channel, std::vector<ChannelState>& states) {
+  const auto at = std::find_if(states.begin(), states.end(),
+                               [&](const ChannelState& s) { return s.channel == channel; });
+  return at == states.end() ? states.emplace_back(ChannelState{channel}) : *at;
+}
+
 // Sorts the records, and drops those that are more than kSlots behind the newest: the slots of one
 // run cannot hold them together.
 void finish(RankRecords& result) {
@@ -106,30 +137,56 @@ int64_t monotonic_ns() {
       .count();
 }
 
-Position RankRecords::position() const {
-  if (records.empty()) return {};
-  const uint64_t started = records.back().sequence;
+Channel CollectiveRecord::channel() const {
+  if (kind != RT_SEND && kind != RT_RECEIVE) return {communicator};
+  return {communicator, kind, peer};
+}
+
+std::string_view CollectiveRecord::label_text() const {
+  return {label.data(), strnlen(label.data(), label.size())};
+}
+
+void CollectiveRecord::set_label(std::string_view text) {
+  label = {};
+  std::copy_n(text.begin(), std::min(text.size(), label.size()), label.begin());
+}
+
+std::vector<ChannelState> RankRecords::channels() const {
+  std::vector<ChannelState> states;
   for (const CollectiveRecord& r : records) {
-    if (r.end_ns == 0) return {started, r.sequence - 1};
+    ChannelState& state = state_of(r.channel(), states);
+    state.started = std::max(state.started, r.number);
+    if (r.end_ns != 0) continue;
+    if (state.pending.sequence == 0 || (state.pending.wait_ns == 0 && r.wait_ns != 0))
+      state.pending = r;
   }
-  return {started, started};
+  return states;
 }
 
-std::string describe(const CollectiveRecord& r) {
-  std::string name = collective_name(r.kind);
-  if (r.sequence > 0) name += " #" + std::to_string(r.sequence);
-  if (r.kind == RT_BARRIER) return name;
-  return name + " (" + std::to_string(r.count) + " " + dtype_name(r.dtype) + ")";
+std::string describe(const CollectiveRecord& r, const Groups& groups, int rank) {
+  std::string text = collective_name(r.kind);
+  if (r.number > 0) text += " #" + std::to_string(r.number);
+  const std::string name = name_of(r.communicator, groups);
+  const bool transfer = r.channel().direction != 0;
+  if (transfer)
+    text += (r.kind == RT_SEND ? " to rank " : " from rank ") +
+            std::to_string(rank_in_job(r.peer, r.communicator, groups, rank));
+  if (!name.empty()) text += (transfer ? " along " : " of ") + name;
+  if (r.kind == RT_BARRIER) return text;
+  const std::string what = contents(r);
+  return text + " (" + std::to_string(r.count) + " " + dtype_name(r.dtype) +
+         (what.empty() ? "" : ", " + what) + ")";
 }
 
-std::string dump(const RankRecords& records, int64_t now_ns) {
+std::string dump(const RankRecords& records, int64_t now_ns, const Groups& groups) {
   const size_t size = records.records.size();
   std::string text = "rank " + std::to_string(records.rank) + ": " + std::to_string(size) +
                      " collectives are known, the last " + std::to_string(kDumped) +
                      " and those that still run (times from the start of the rank):\n";
   for (size_t i = 0; i < size; ++i) {
     const CollectiveRecord& r = records.records[i];
-    if (i + kDumped >= size || r.end_ns == 0) text += dump_line(r, records.origin_ns, now_ns);
+    if (i + kDumped >= size || r.end_ns == 0)
+      text += dump_line(r, records.origin_ns, now_ns, groups);
   }
   return text;
 }
@@ -144,15 +201,25 @@ FlightRecorder::FlightRecorder(int rank, const std::filesystem::path& folder) : 
   memory_->header[0] = kMagic;
 }
 
-uint64_t FlightRecorder::begin(const rt_collective& c, uint64_t communicator) {
+uint64_t FlightRecorder::next_number(const Channel& channel) {
+  const std::lock_guard lock(mutex_);
+  return ++state_of(channel, counts_).started;
+}
+
+uint64_t FlightRecorder::begin(const rt_collective& c, uint64_t communicator,
+                               std::string_view label, int64_t micro_batch) {
   const uint64_t sequence = started_.load(std::memory_order_relaxed) + 1;
   if (sequence - completed_.load(std::memory_order_relaxed) > kSlots)
     throw CommunicationError(std::to_string(kSlots) +
                              " collectives are in flight at once, no more can be followed; raise "
                              "comm.bucket_mb so that there are fewer");
   const int64_t now = monotonic_ns();
-  const auto words = std::bit_cast<Words>(CollectiveRecord{
-      sequence, c.kind, c.dtype, c.reduction, c.peer, c.count, communicator, now, now, 0});
+  CollectiveRecord record{sequence, c.kind,       c.dtype, c.reduction, c.peer,
+                          c.count,  communicator, now,     now,         0};
+  record.number = next_number(record.channel());
+  record.micro_batch = micro_batch;
+  record.set_label(label);
+  const auto words = std::bit_cast<Words>(record);
   Slot& to = slot(sequence);
   to[kSequence].store(0, std::memory_order_relaxed);
   // Each store is a release, so that a reader that sees a word of this record also sees that the
@@ -180,9 +247,17 @@ void FlightRecorder::end(uint64_t sequence) {
   completed_.store(completed, std::memory_order_release);
 }
 
-Position FlightRecorder::position() const {
-  const uint64_t completed = completed_.load(std::memory_order_acquire);
-  return {started_.load(std::memory_order_acquire), completed};
+// The counts are read first: what begins meanwhile is pending, and its number is above them.
+std::vector<ChannelState> FlightRecorder::channels() const {
+  std::unique_lock lock(mutex_);
+  std::vector<ChannelState> states = counts_;
+  lock.unlock();
+  for (const ChannelState& recorded : records().channels()) {
+    ChannelState& state = state_of(recorded.channel, states);
+    state.started = std::max(state.started, recorded.started);
+    state.pending = recorded.pending;
+  }
+  return states;
 }
 
 CollectiveRecord FlightRecorder::read(const Slot& slot) {
@@ -194,7 +269,7 @@ CollectiveRecord FlightRecorder::read(const Slot& slot) {
 }
 
 CollectiveRecord FlightRecorder::pending(bool waited_for) const {
-  const auto [started, completed] = position();
+  const uint64_t completed = this->completed(), started = this->started();
   for (uint64_t sequence = completed + 1; sequence <= started; ++sequence) {
     const CollectiveRecord r = read(slot(sequence));
     if (r.sequence == sequence && r.end_ns == 0 && (r.wait_ns != 0 || !waited_for)) return r;
@@ -212,30 +287,24 @@ RankRecords FlightRecorder::records() const {
   return result;
 }
 
-std::map<int, RankRecords> read_recorders(const std::filesystem::path& folder) {
-  std::map<int, RankRecords> ranks;
-  std::error_code error;
-  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
-       at.increment(error)) {
-    const auto& entry = *at;
-    std::error_code ignored;
-    std::array<Words, 1 + FlightRecorder::kSlots> file;
-    static_assert(sizeof(file) == sizeof(FlightRecorder::Memory));
-    if (entry.path().extension() != ".recorder" || !entry.is_regular_file(ignored) ||
-        entry.file_size(ignored) != sizeof(file))
-      continue;
-    std::ifstream stream(entry.path(), std::ios::binary);
-    if (!stream.read(reinterpret_cast<char*>(file.data()), sizeof(file))) continue;
-    const int rank = static_cast<int>(file[0][1]);
-    if (file[0][0] != kMagic || entry.path() != file_of(folder, rank)) continue;
-    RankRecords& result = ranks[rank] = {rank, static_cast<int64_t>(file[0][2]), {}};
-    for (size_t i = 0; i < FlightRecorder::kSlots; ++i) {
-      const auto r = std::bit_cast<CollectiveRecord>(file[i + 1]);
-      if (makes_sense(r, i)) result.records.push_back(r);
-    }
-    finish(result);
+std::optional<RankRecords> read_recorder(const std::filesystem::path& folder, int rank) {
+  const std::filesystem::path path = file_of(folder, rank);
+  std::error_code ignored;
+  std::array<Words, 1 + FlightRecorder::kSlots> file;
+  static_assert(sizeof(file) == sizeof(FlightRecorder::Memory));
+  if (!std::filesystem::is_regular_file(path, ignored) ||
+      std::filesystem::file_size(path, ignored) != sizeof(file))
+    return std::nullopt;
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream.read(reinterpret_cast<char*>(file.data()), sizeof(file))) return std::nullopt;
+  if (file[0][0] != kMagic || static_cast<int>(file[0][1]) != rank) return std::nullopt;
+  RankRecords result{rank, static_cast<int64_t>(file[0][2]), {}};
+  for (size_t i = 0; i < FlightRecorder::kSlots; ++i) {
+    const auto r = std::bit_cast<CollectiveRecord>(file[i + 1]);
+    if (makes_sense(r, i)) result.records.push_back(r);
   }
-  return ranks;
+  finish(result);
+  return result;
 }
 
 }  // namespace runtime::watch

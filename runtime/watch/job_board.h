@@ -22,9 +22,10 @@ struct Note {
   int rank = 0;
   Kind kind = Kind::kDone;
   std::string text = {};
-  Position position = {};
+  std::vector<ChannelState> channels = {};  // how far it is, see FlightRecorder::channels()
   int exit_code = 4;  // of the process if kind is kOwnError, see runtime/error.h
   int silent = -1;    // a rank that does not answer this one over their connection; -1: none
+  int broken = -1;    // a rank whose connection has broken without a farewell; -1: none
 };
 
 // Functions may throw, and may block for as long as the store behind them needs to find that it

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "rt/sdk/ranks.h"
+
 namespace runtime::watch {
 
 RankNames::RankNames(std::vector<std::string> hosts) : hosts_(std::move(hosts)) {
@@ -19,12 +21,7 @@ std::string RankNames::number(int rank) const {
 std::string RankNames::of(int rank) const { return "rank " + number(rank); }
 
 std::string RankNames::of(const std::vector<int>& ranks) const {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
-    text += number(ranks[i]);
-  }
-  return text;
+  return rt::sdk::rank_list(ranks, [this](int rank) { return number(rank); });
 }
 
 }  // namespace runtime::watch

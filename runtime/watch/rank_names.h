@@ -15,7 +15,8 @@ class RankNames {
 
   // "rank 5", "rank 5 (node-b)"
   std::string of(int rank) const;
-  // "rank 2", "ranks 0, 1 and 3", "ranks 0 (node-a), 1 (node-a) and 3 (node-b)"
+  // "rank 2", "ranks 0, 1 and 3", "ranks 0 (node-a), 1 (node-a) and 3 (node-b)"; of more than eight
+  // only the first
   std::string of(const std::vector<int>& ranks) const;
 
  private:

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "plugins/host/error.h"
+#include "runtime/watch/ask_pace.h"
 
 namespace runtime::watch {
 namespace {
@@ -18,13 +18,9 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// The time to wait for the notes of other ranks. The watchdog of a living rank polls the board
-// every kSlice and so sees an alarm within that time; kAnswer is several times kSlice. Each new
-// note extends the wait by kAnswer, up to kAnswers in all.
-constexpr milliseconds kAnswer{300};
-constexpr milliseconds kAnswers{600};
-// The polling interval after an alarm, when notes arrive one after the other.
-constexpr milliseconds kAlarmSlice{10};
+// The records of more lost ranks than these are not read: that would keep the ranks of a large job
+// busy when they are to end.
+constexpr size_t kMostRead = 8;
 
 // Writes all of `text`, also after interrupts. For places where a hanging thread may hold the lock
 // of stdio.
@@ -73,12 +69,10 @@ class BoardLink {
     outbox_ = own;
     gathering_ = true;
     wake_.notify_all();
-    const auto last = steady_clock::now() + kAnswers;
-    auto until = steady_clock::now() + kAnswer;
-    for (size_t seen = 0; !complete() && steady_clock::now() < std::min(until, last);) {
-      changed_.wait_until(lock, std::min(until, last));
-      if (notes_.size() > seen) until = steady_clock::now() + kAnswer;
-      seen = notes_.size();
+    AskPace pace(board_.world_size(), steady_clock::now());
+    while (!complete() && steady_clock::now() < pace.ends()) {
+      changed_.wait_until(lock, pace.ends());
+      pace.heard(notes_.size(), steady_clock::now());
     }
     evidence.notes = notes_;
     if (std::erase_if(evidence.notes, [&](const Note& n) { return n.rank == own.rank; }) == 0)
@@ -97,8 +91,9 @@ class BoardLink {
 
   void run() {
     std::unique_lock lock(mutex_);
+    AskIntervals intervals(board_.world_size());
     do {
-      wake_.wait_for(lock, gathering_ ? kAlarmSlice : Watchdog::kSlice,
+      wake_.wait_for(lock, gathering_ ? intervals.next() : Watchdog::kSlice,
                      [this] { return stop_ || (outbox_ && error_.empty()); });
       const std::optional<Note> note = std::exchange(outbox_, std::nullopt);
       const bool read = gathering_;
@@ -167,7 +162,7 @@ void Watchdog::run(const std::function<void()>& work) {
     work();
     leave("", ExitCode::kDone);
   } catch (const plugins::host::Error& e) {
-    if (e.is_of_communication()) fail(e.what());
+    if (e.is_of_communication()) fail(e);
     tell(e);
     throw;
   } catch (const std::exception& e) {
@@ -189,7 +184,7 @@ void Watchdog::leave(const std::string& text, ExitCode code) {
   link_->post({.rank = recorder_.rank(),
                .kind = done ? Note::Kind::kDone : Note::Kind::kOwnError,
                .text = text,
-               .position = recorder_.position(),
+               .channels = recorder_.channels(),
                .exit_code = static_cast<int>(code)});
   if (!done) end_at(kOwnErrorGrace, text, code);
 }
@@ -222,14 +217,20 @@ std::optional<Incident> Watchdog::look() {
   } catch (const plugins::host::Error& error) {
     Incident incident = pending();
     incident.error = error.what();
+    if (error.code() == RT_ERROR_COMMUNICATION) incident.broken = error.rank();
     return incident;
   }
   return late();
 }
 
-void Watchdog::fail(const std::string& error) {
+void Watchdog::fail(const plugins::host::Error& error) {
+  fail(error.what(), error.code() == RT_ERROR_COMMUNICATION ? error.rank() : -1);
+}
+
+void Watchdog::fail(const std::string& error, int broken) {
   Incident incident = pending();
   incident.error = error;
+  incident.broken = broken;
   // A communicator's own deadline may come shortly before this one and means the same.
   const CollectiveRecord r = recorder_.pending(true);
   const int64_t timeout_ns = to_ns(options_.timeout);
@@ -254,7 +255,7 @@ Incident Watchdog::pending() const {
   CollectiveRecord r = recorder_.pending(true);
   if (r.sequence == 0) r = recorder_.pending(false);
   if (r.sequence == 0) return {};
-  return {.pending = describe(r), .sequence = r.sequence};
+  return {.pending = describe(r, options_.groups, recorder_.rank())};
 }
 
 std::optional<Incident> Watchdog::late() const {
@@ -280,7 +281,7 @@ void Watchdog::conclude(const Incident& incident) {
   std::lock_guard lock(concluding_);
   if (over_) return;
   over_ = true;
-  Evidence evidence{.self = recorder_.rank(), .world_size = world_size_};
+  Evidence evidence{.self = recorder_.rank(), .world_size = world_size_, .groups = options_.groups};
   message_ = explain(incident, evidence);
   failed_.store(true, std::memory_order_release);
   // The exit code of a rank with an error of its own is the job's. If ranks are threads, this is
@@ -300,17 +301,30 @@ std::string Watchdog::explain(const Incident& incident, Evidence& evidence) cons
     link_->gather({.rank = recorder_.rank(),
                    .kind = incident.kind(),
                    .text = incident.text(),
-                   .position = recorder_.position(),
-                   .silent = silent_},
+                   .channels = recorder_.channels(),
+                   .silent = silent_,
+                   .broken = incident.broken},
                   evidence);
     evidence.now_ns = monotonic_ns();
     evidence.names = options_.names;
-    if (!options_.job_folder.empty()) evidence.recorders = read_recorders(options_.job_folder);
+    read_lost_ranks(evidence);
     text = diagnose(incident, evidence);
     return text + write_dumps(evidence);
   } catch (const std::exception& error) {
     if (text.empty()) text = incident.text();
     return text + "; more could not be found out: " + error.what();
+  }
+}
+
+// Reads the recorders of ranks that cannot speak for themselves.
+void Watchdog::read_lost_ranks(Evidence& evidence) const {
+  if (options_.job_folder.empty()) return;
+  std::vector<bool> speaks(static_cast<size_t>(world_size_));
+  for (const Note& n : evidence.notes) speaks[n.rank] = n.kind != Note::Kind::kLost;
+  for (int rank = 0; rank < world_size_ && evidence.recorders.size() < kMostRead; ++rank) {
+    if (speaks[rank]) continue;
+    if (auto records = read_recorder(options_.job_folder, rank))
+      evidence.recorders[rank] = std::move(*records);
   }
 }
 
@@ -330,7 +344,7 @@ std::string Watchdog::write_dumps(const Evidence& e) const {
   dumps[e.self] = recorder_.records();
   std::string where;
   for (const auto& [rank, records] : dumps) {
-    const std::string text = dump(records, e.now_ns);
+    const std::string text = dump(records, e.now_ns, e.groups);
     const auto file = options_.run_folder / ("rank-" + std::to_string(rank) + "-collectives.txt");
     if (!options_.run_folder.empty() && (std::ofstream(file) << text).flush())
       where += (where.empty() ? "; last collectives: " : ", ") + file.string();

@@ -8,11 +8,11 @@
 //   watchdog.run([&] { ... the rank's whole work, rendezvous included ... });
 // Inside run(), for each collective:
 //   const uint64_t sequence = recorder.begin(collective);
-//   work = communicator->enqueue(collective);   // an Error: watchdog.fail(error.what())
+//   work = communicator->enqueue(collective);   // an Error: watchdog.fail(error)
 //   recorder.running(sequence);
 //   recorder.waiting(sequence);
 //   for (;;)                                    // work.wait for at most Watchdog::kSlice each time
-//     { done -> break; timeout -> watchdog.check(); other Error -> watchdog.fail(error.what()) }
+//     { done -> break; timeout -> watchdog.check(); other Error -> watchdog.fail(error) }
 //   recorder.end(sequence);
 #ifndef RUNTIME_WATCH_WATCHDOG_H_
 #define RUNTIME_WATCH_WATCHDOG_H_
@@ -28,6 +28,7 @@
 #include <string>
 #include <thread>
 
+#include "plugins/host/error.h"
 #include "runtime/error.h"
 #include "runtime/watch/diagnose.h"
 #include "runtime/watch/flight_recorder.h"
@@ -42,14 +43,16 @@ struct WatchdogOptions {
   // Where rank-<k>-collectives.txt is written when something goes wrong; "": to stderr.
   std::filesystem::path run_folder = {};
   RankNames names = RankNames();  // for messages
+  Groups groups = {};  // the communicators by the numbers that FlightRecorder::begin() is given
 };
 
 class BoardLink;
 
 class Watchdog {
  public:
-  // A waiting rank calls check(), and the watchdog polls, at least every kSlice. With the 300 ms
-  // for the answers of others, the lost rank is named well within one second after the fault.
+  // A waiting rank calls check(), and the watchdog polls, at least every kSlice. With the time
+  // for the answers of others (ask_pace.h), a few ranks name the lost one well within one second
+  // after the fault.
   static constexpr std::chrono::milliseconds kSlice{50};
   // The time that the rank's thread has to unwind its stack after the cause is known. The watchdog
   // then ends the process itself, still within one second after the fault: with exit code 4, or
@@ -82,8 +85,11 @@ class Watchdog {
   void check() const {
     if (failed_.load(std::memory_order_acquire)) throw CommunicationError(message_);
   }
-  // For a communicator's `error`: finds the cause (up to 600 ms), throws CommunicationError.
-  [[noreturn]] void fail(const std::string& error);
+  // For a communicator's `error`: finds the cause, which takes up to longest_wait() of
+  // ask_pace.h, and throws CommunicationError. `broken` is the rank whose connection has broken, as
+  // the error says.
+  [[noreturn]] void fail(const std::string& error, int broken = -1);
+  [[noreturn]] void fail(const plugins::host::Error& error);
 
   // `rank` does not answer in the collective that the rank's thread waits for; -1: all answer.
   void suspect(int rank) { silent_ = rank; }
@@ -127,6 +133,7 @@ class Watchdog {
   void conclude(const Incident& incident);
   void leave(const std::string& text, ExitCode code);
   std::string explain(const Incident& incident, Evidence& evidence) const;
+  void read_lost_ranks(Evidence& evidence) const;
   std::string write_dumps(const Evidence& evidence) const;
   void leave_shelter();
   void end_at(std::chrono::milliseconds grace, const std::string& message, ExitCode code);

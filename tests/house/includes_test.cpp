@@ -51,7 +51,7 @@ const Rooms kAllowed = {
     {"runtime/parallel", {"runtime/graph"}},
     {"runtime/step",
      {"runtime/config", "runtime/model", "runtime/parallel", "runtime/graph", "plugins/include"}},
-    {"runtime/watch", {"plugins/host", "plugins/include"}},
+    {"runtime/watch", {"plugins/host", "plugins/include", "plugins/sdk"}},
     {"runtime/exec",
      {"runtime/graph", "runtime/watch", "runtime/system", "plugins/host", "plugins/include",
       "plugins/sdk"}},

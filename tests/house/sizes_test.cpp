@@ -27,12 +27,12 @@ constexpr size_t kLongHeaderLines = 150;
 // number when code goes; when one has to rise, say why in the commit. runtime/README.md has the
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
-    {"plugins/host", 6645},     {"plugins/include", 840}, {"plugins/sdk", 2110},
+    {"plugins/host", 6645},     {"plugins/include", 840}, {"plugins/sdk", 2130},
     {"runtime/analysis", 4075}, {"runtime/cli", 5225},    {"runtime/config", 3800},
     {"runtime/data", 5840},     {"runtime/exec", 3310},   {"runtime/graph", 5480},
-    {"runtime/launch", 4055},   {"runtime/model", 1385},  {"runtime/parallel", 3190},
+    {"runtime/launch", 4105},   {"runtime/model", 1385},  {"runtime/parallel", 3215},
     {"runtime/step", 1565},     {"runtime/system", 500},  {"runtime/tensor", 700},
-    {"runtime/train", 7125},    {"runtime/watch", 990},
+    {"runtime/train", 7125},    {"runtime/watch", 1360},
 };
 // A function does one thing: the longest body, and how many lines the median and nine of ten may
 // have.

@@ -14,7 +14,11 @@ extern "C" {
 #endif
 
 #define RT_COMMUNICATOR_API_VERSION 1
-#define RT_DOMAIN_SILENT_RANK "silent rank" /* rt_error.native_domain, see work_wait */
+/* rt_error.native_domain: native_code is a rank of the communicator made by `create`, not of a
+ * split one. With RT_ERROR_TIMEOUT the rank does not answer; with RT_ERROR_COMMUNICATION its
+ * connection has broken without a farewell, as when its process is killed. */
+#define RT_DOMAIN_SILENT_RANK "silent rank"
+#define RT_DOMAIN_LOST_RANK "lost rank"
 
 typedef struct rt_communicator rt_communicator; /* equivalent to: ncclComm_t, MPI_Comm */
 typedef struct rt_work rt_work; /* a started collective; equivalent to: MPI_Request */
@@ -179,9 +183,7 @@ typedef struct rt_communicator_api {
   /* Returns RT_OK, RT_NOT_READY or the collective's error. A collective completes even if it is
    * only polled. */
   rt_status (*work_poll)(rt_work* work, rt_error* error);
-  /* Like work_poll, but waits; after RT_ERROR_TIMEOUT the collective goes on. If native_domain is
-   * then RT_DOMAIN_SILENT_RANK, native_code is the rank that does not answer: its rank in the
-   * communicator made by `create`, not in a split one. */
+  /* Like work_poll, but waits; after RT_ERROR_TIMEOUT the collective goes on. */
   rt_status (*work_wait)(rt_work* work, int64_t timeout_ns, rt_error* error);
   void (*work_destroy)(rt_work* work); /* see enqueue */
 

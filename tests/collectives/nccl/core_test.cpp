@@ -37,8 +37,8 @@ std::vector<std::string> on_ranks(int size, const std::function<void(Rank)>& bod
             plugin, {.rank = r, .world_size = size, .prefix = "test", .device = device});
         Collectives collectives({job}, r, size, recorder, watchdog, false);
         watchdog.run([&] { body({collectives, device}); });
-        EXPECT_TRUE(watch::becomes_true(
-            [&] { return recorder.position().completed == recorder.position().started; }));
+        EXPECT_TRUE(
+            watch::becomes_true([&] { return recorder.completed() == recorder.started(); }));
       });
     });
   }

@@ -105,12 +105,12 @@ TEST(OnStream, TheHostWaitsForNothing) {
       rank.collectives.wait(sum.call, sum.stream);
     }
     if (rank.collectives.rank() == 0) {
-      EXPECT_LT(rank.recorder.position().completed, 20u);
+      EXPECT_LT(rank.recorder.completed(), 20u);
       ahead = true;
     }
     EXPECT_THAT(sum.get(), Each(3.0f));
     // The watchdog's thread detects that the collectives have completed.
-    EXPECT_TRUE(watch::becomes_true([&] { return rank.recorder.position().completed == 20; }));
+    EXPECT_TRUE(watch::becomes_true([&] { return rank.recorder.completed() == 20; }));
     rank.collectives.start(sum.call, sum.stream);
     rank.collectives.wait(sum.call, sum.stream);
     sum.stream.synchronize();

@@ -17,8 +17,15 @@ TEST(StoreJobBoard, KeepsNotesAsTheyAre) {
   MemoryStore store;
   StoreJobBoard board(store, 3, "run-1/");
   EXPECT_TRUE(board.notes().empty());
-  const Note done{0, Note::Kind::kDone, "", {7, 7}};
-  const Note error{2, Note::Kind::kOwnError, "two\nlines\n", {UINT64_MAX, 16}, 6, 1};
+  const Note done{0, Note::Kind::kDone};
+  Note error{2, Note::Kind::kOwnError, "two\nlines\n", {{{4}, 7}, {{3, RT_SEND, 1}, 17}}, 6, 1, 0};
+  watch::CollectiveRecord& pending = error.channels[1].pending;
+  pending = {.sequence = 99, .kind = RT_SEND, .dtype = RT_FLOAT32, .peer = 1, .count = UINT64_MAX};
+  pending.communicator = 3;
+  pending.wait_ns = 12;
+  pending.number = 17;
+  pending.micro_batch = 2;
+  pending.set_label("a layer, bucket 1");
   board.post(done);
   EXPECT_FALSE(board.alarm());
   board.post(error);
@@ -30,11 +37,18 @@ TEST(StoreJobBoard, KeepsNotesAsTheyAre) {
   EXPECT_EQ(notes[1].rank, 2);
   EXPECT_EQ(notes[1].kind, Note::Kind::kOwnError);
   EXPECT_EQ(notes[1].text, error.text);
-  EXPECT_EQ(notes[1].position.started, UINT64_MAX);
-  EXPECT_EQ(notes[1].position.completed, 16u);
+  ASSERT_EQ(notes[1].channels.size(), 2u);
+  EXPECT_EQ(notes[1].channels[0].channel, error.channels[0].channel);
+  EXPECT_EQ(notes[1].channels[0].started, 7u);
+  EXPECT_EQ(notes[1].channels[0].pending.sequence, 0u);
+  EXPECT_EQ(notes[1].channels[1].channel, error.channels[1].channel);
+  EXPECT_EQ(watch::describe(notes[1].channels[1].pending), watch::describe(pending));
+  EXPECT_EQ(notes[1].channels[1].pending.wait_ns, 12);
   EXPECT_EQ(notes[1].exit_code, 6);
   EXPECT_EQ(notes[1].silent, 1);
+  EXPECT_EQ(notes[1].broken, 0);
   EXPECT_EQ(notes[0].silent, -1);
+  EXPECT_EQ(notes[0].broken, -1);
 }
 
 TEST(StoreJobBoard, AttemptsDoNotSeeEachOther) {
@@ -49,8 +63,9 @@ TEST(StoreJobBoard, AttemptsDoNotSeeEachOther) {
 TEST(StoreJobBoard, ANoteThatCannotBeReadIsStillAnAnswer) {
   MemoryStore store;
   StoreJobBoard board(store, 1);
-  for (const char* bad : {"", "\n", "x", "1 2", "99 4 1 1\ntext", "-1 4 1 1\ntext", "1 4 2 3 text",
-                          "1 4 99999999999999999999 1\ntext"}) {
+  for (const char* bad : {"", "\n", "x", "1 2", "99 4 1 1 0\ntext", "-1 4 1 1 0\ntext",
+                          "1 4 2 3 0 text", "1 4 -1 -1 99999999999999999999\ntext",
+                          "1 4 -1 -1 1\n0 0 -1 7", "1 4 -1 -1 1000000000\ntext"}) {
     store.set("board/0", bad);
     const std::vector<Note> notes = board.notes();
     ASSERT_EQ(notes.size(), 1u) << bad;
@@ -129,8 +144,8 @@ TEST(StoreJobBoard, TheLauncherSpeaksForARankThatDied) {
   });
   for (const int rank : {0, 1, 2})
     ASSERT_TRUE(watch::becomes_true([&] {
-      const auto known = watch::read_recorders(folder.path());
-      return known.contains(rank) && known.at(rank).position().started == 1;
+      const auto known = watch::read_recorder(folder.path(), rank);
+      return known && known->records.size() == 1;
     }));
   ranks.signal(2, SIGKILL);
   EXPECT_EQ(ranks.exit_code(2), -1);

@@ -27,23 +27,62 @@ TEST(FlightRecorder, KeepsWhatWasBegunAndWhatHasCompleted) {
   EXPECT_GE(known.records[0].end_ns, known.records[0].start_ns);
   EXPECT_EQ(known.records[1].communicator, 3u);
   EXPECT_EQ(known.records[1].end_ns, 0);
-  EXPECT_EQ(known.position().started, 2u);
-  EXPECT_EQ(known.position().completed, 1u);
-  EXPECT_EQ(recorder.position().completed, 1u);
+  EXPECT_EQ(recorder.started(), 2u);
+  EXPECT_EQ(recorder.completed(), 1u);
 }
 
 TEST(FlightRecorder, CompletionOutOfOrder) {
   FlightRecorder recorder(0);
   for (int i = 0; i < 3; ++i) recorder.begin(all_reduce());
   recorder.end(2);
-  EXPECT_EQ(recorder.position().completed, 0u);
-  EXPECT_EQ(recorder.records().position().completed, 0u);
+  EXPECT_EQ(recorder.completed(), 0u);
   EXPECT_EQ(recorder.pending(false).sequence, 1u);
   recorder.end(1);
-  EXPECT_EQ(recorder.position().completed, 2u);
+  EXPECT_EQ(recorder.completed(), 2u);
   EXPECT_EQ(recorder.pending(false).sequence, 3u);
   recorder.end(3);
   EXPECT_EQ(recorder.pending(false).sequence, 0u);
+}
+
+rt_collective transfer(int32_t kind, int peer) {
+  rt_collective c = all_reduce();
+  c.kind = kind;
+  c.peer = peer;
+  return c;
+}
+
+// Ranks of a mesh share some communicators only, so that their calls are counted for each of them.
+TEST(FlightRecorder, CountsEachChannelByItself) {
+  FlightRecorder recorder(0);
+  for (int i = 0; i < 3; ++i) recorder.end(recorder.begin(all_reduce()));
+  recorder.end(recorder.begin(all_reduce(), 2));
+  recorder.running(recorder.begin(all_reduce(), 2, "bucket 1"));
+  recorder.begin(all_reduce(), 2, "bucket 2");
+  recorder.end(recorder.begin(transfer(RT_SEND, 1), 3));
+  recorder.end(recorder.begin(transfer(RT_SEND, 2), 3));
+  recorder.end(recorder.begin(transfer(RT_RECEIVE, 2), 3));
+  const std::vector<ChannelState> states = recorder.channels();
+  ASSERT_EQ(states.size(), 5u);
+  EXPECT_EQ(states[0].channel, (Channel{0}));
+  EXPECT_EQ(states[0].started, 3u);
+  EXPECT_EQ(states[0].pending.sequence, 0u);
+  EXPECT_EQ(states[1].channel, (Channel{2}));
+  EXPECT_EQ(states[1].started, 3u);
+  EXPECT_EQ(states[1].pending.number, 3u) << "the rank does not wait for the second one";
+  EXPECT_EQ(states[1].pending.label_text(), "bucket 2");
+  for (size_t i = 2; i < 5; ++i) EXPECT_EQ(states[i].started, 1u);
+  EXPECT_EQ(states[3].channel, (Channel{3, RT_SEND, 2}));
+  EXPECT_EQ(states[4].channel, (Channel{3, RT_RECEIVE, 2}));
+}
+
+// What was done long ago counts, though its records are gone.
+TEST(FlightRecorder, CountsWhatItHasForgotten) {
+  FlightRecorder recorder(0);
+  recorder.end(recorder.begin(all_reduce(), 4));
+  for (size_t i = 0; i < FlightRecorder::kSlots; ++i) recorder.end(recorder.begin(all_reduce()));
+  ASSERT_EQ(recorder.channels().size(), 2u);
+  EXPECT_EQ(recorder.channels()[0].channel, (Channel{4}));
+  EXPECT_EQ(recorder.channels()[0].started, 1u);
 }
 
 TEST(FlightRecorder, KnowsForWhatTheRankWaits) {
@@ -88,8 +127,24 @@ TEST(FlightRecorder, DumpsTheLast64AndThoseThatStillRun) {
 }
 
 TEST(FlightRecorder, DescribesEachKind) {
-  CollectiveRecord r{.sequence = 17, .kind = RT_ALL_REDUCE, .dtype = RT_FLOAT32, .count = 431080};
+  CollectiveRecord r{
+      .kind = RT_ALL_REDUCE, .dtype = RT_FLOAT32, .peer = 1, .count = 431080, .number = 17};
   EXPECT_EQ(describe(r), "all_reduce #17 (431080 float32)");
+  r.set_label("bucket 0");
+  EXPECT_EQ(describe(r), "all_reduce #17 (431080 float32, bucket 0)");
+  const Groups groups{{"the pipeline axis"}, [](uint64_t, int rank) {
+                        return std::vector<int>{rank % 2, rank % 2 + 2};
+                      }};
+  EXPECT_EQ(describe(r, groups, 1),
+            "all_reduce #17 of the pipeline axis (431080 float32, bucket 0)");
+  r.micro_batch = 2;
+  r.kind = RT_SEND;
+  EXPECT_EQ(describe(r, groups, 1),
+            "send #17 to rank 3 along the pipeline axis (431080 float32, bucket 0, micro-batch 2)");
+  r.kind = RT_RECEIVE;
+  EXPECT_EQ(describe(r), "receive #17 from rank 1 (431080 float32, bucket 0, micro-batch 2)");
+  r.micro_batch = 0;
+  r.set_label("");
   r.kind = RT_BARRIER;
   EXPECT_EQ(describe(r), "barrier #17");
   r.kind = -5;
@@ -103,12 +158,12 @@ TEST(FlightRecorder, IsReadWhileItIsWritten) {
   std::atomic<bool> stop = false;
   std::thread writer([&] {
     while (!stop) {
-      const uint64_t sequence = recorder.position().started + 1;
+      const uint64_t sequence = recorder.started() + 1;
       recorder.begin(all_reduce(sequence * 3), sequence * 5);
       recorder.end(sequence);
     }
   });
-  EXPECT_TRUE(becomes_true([&] { return recorder.position().completed > 3000; }));
+  EXPECT_TRUE(becomes_true([&] { return recorder.completed() > 3000; }));
   for (int i = 0; i < 50; ++i) {
     for (const CollectiveRecord& r : recorder.records().records) {
       ASSERT_EQ(r.count, r.sequence * 3);
@@ -138,10 +193,11 @@ TEST(FlightRecorder, OutlivesAKilledAndAStoppedProcess) {
   EXPECT_EQ(ranks.exit_code(0), -1);
   const auto known = read_recorders(folder.path());
   ASSERT_EQ(known.size(), 2u);
-  EXPECT_EQ(known.at(0).position().completed, 16u);
-  EXPECT_EQ(known.at(0).position().started, 16u);
-  EXPECT_EQ(known.at(1).position().completed, 16u);
-  EXPECT_EQ(known.at(1).position().started, 17u);
+  ASSERT_EQ(known.at(0).channels().size(), 1u);
+  EXPECT_EQ(known.at(0).channels()[0].started, 16u);
+  EXPECT_EQ(known.at(0).channels()[0].pending.sequence, 0u);
+  EXPECT_EQ(known.at(1).channels()[0].started, 17u);
+  EXPECT_EQ(known.at(1).channels()[0].pending.number, 17u);
 }
 
 TEST(FlightRecorder, AFolderThatIsNotThereIsNamed) {
@@ -174,7 +230,8 @@ TEST(FlightRecorder, GarbageInTheFolder) {
     std::ofstream(folder.path() / "rank-3.recorder") << bad;
     for (const auto& [rank, records] : read_recorders(folder.path())) {
       EXPECT_FALSE(dump(records, monotonic_ns()).empty());
-      EXPECT_LE(records.position().completed, records.position().started);
+      for (const ChannelState& state : records.channels())
+        EXPECT_LE(state.pending.number, state.started);
     }
   }
 }

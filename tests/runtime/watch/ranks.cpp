@@ -40,7 +40,10 @@ void SharedBoard::post(const Note& note) {
   Slot& slot = (*slots_)[note.rank][note.kind == Note::Kind::kDone ? 0 : 1];
   if (slot.written) throw std::runtime_error("two notes of one rank");
   slot.kind = note.kind;
-  slot.position = note.position;
+  slot.channels = std::min(note.channels.size(), slot.channel.size());
+  std::copy_n(note.channels.begin(), slot.channels, slot.channel.begin());
+  slot.silent = note.silent;
+  slot.broken = note.broken;
   slot.exit_code = note.exit_code;
   note.text.copy(slot.text.data(), slot.text.size() - 1);
   slot.written = true;
@@ -57,7 +60,13 @@ std::vector<Note> SharedBoard::notes() {
     for (const int i : {1, 0}) {
       const Slot& slot = (*slots_)[rank][i];
       if (!slot.written) continue;
-      notes.push_back({rank, slot.kind, slot.text.data(), slot.position, slot.exit_code});
+      notes.push_back({rank,
+                       slot.kind,
+                       slot.text.data(),
+                       {slot.channel.begin(), slot.channel.begin() + slot.channels},
+                       slot.exit_code,
+                       slot.silent,
+                       slot.broken});
       break;
     }
   }
@@ -78,6 +87,14 @@ Folder::~Folder() {
 std::string read_text(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+std::map<int, RankRecords> read_recorders(const std::filesystem::path& folder, int ranks) {
+  std::map<int, RankRecords> known;
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (auto records = read_recorder(folder, rank)) known[rank] = std::move(*records);
+  }
+  return known;
 }
 
 std::string message_of(const std::function<void()>& work, ExitCode* code) {

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -37,8 +38,9 @@ class SharedBoard : public JobBoard {
   struct Slot {  // written only once
     std::atomic<bool> written;
     Note::Kind kind;
-    Position position;
-    int exit_code;
+    size_t channels;
+    std::array<ChannelState, 8> channel;
+    int exit_code, silent, broken;
     std::array<char, 2000> text;
   };
   // For each rank a slot for the note that it is done, and one for a later note.
@@ -61,6 +63,10 @@ class Folder {
 };
 
 std::string read_text(const std::filesystem::path& file);
+
+// Reads the recorders of the first `ranks` ranks in a folder; those that cannot be read are left
+// out.
+std::map<int, RankRecords> read_recorders(const std::filesystem::path& folder, int ranks = 10);
 
 // The message of what `work` throws; "" if it throws nothing. *code gets the exit code of a
 // runtime::Error.

@@ -1,0 +1,26 @@
+#include "runtime/launch/groups.h"
+
+#include <numeric>
+#include <string>
+
+namespace runtime::launch {
+
+watch::Groups groups_of(const parallel::Mesh& mesh) {
+  using namespace parallel;
+  watch::Groups groups;
+  for (int c = 0; c <= kPipelineCommunicator; ++c)
+    groups.names.push_back("the " + std::string(kAxisNames[axis_of(c)]) + " axis");
+  groups.names.push_back("all ranks");
+  groups.names[kStatisticsCommunicator] += " (not gradients)";
+  if (mesh.data == mesh.size()) groups.names[kGradientsCommunicator].clear();
+  groups.members = [mesh](uint64_t communicator, int rank) {
+    if (communicator <= kPipelineCommunicator)
+      return mesh.along(axis_of(static_cast<int>(communicator)), rank);
+    std::vector<int> all(static_cast<size_t>(mesh.size()));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  };
+  return groups;
+}
+
+}  // namespace runtime::launch

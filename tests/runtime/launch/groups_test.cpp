@@ -1,0 +1,28 @@
+#include "runtime/launch/groups.h"
+
+#include <gmock/gmock.h>
+
+namespace runtime::launch {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(Groups, AreTheRanksAlongEachAxisOfTheMesh) {
+  const watch::Groups groups = groups_of({.data = 2, .tensor = 2, .pipeline = 2});
+  EXPECT_THAT(groups.names, ElementsAre("the data axis", "the data axis (not gradients)",
+                                        "the tensor axis", "the pipeline axis", "all ranks"));
+  EXPECT_THAT(groups.members(0, 5), ElementsAre(5, 7));
+  EXPECT_THAT(groups.members(1, 5), ElementsAre(5, 7));
+  EXPECT_THAT(groups.members(2, 5), ElementsAre(4, 5));
+  EXPECT_THAT(groups.members(3, 5), ElementsAre(1, 5));
+  EXPECT_THAT(groups.members(4, 5), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+TEST(Groups, TheOnlyCommunicatorIsNotNamed) {
+  const watch::Groups groups = groups_of({.data = 3});
+  EXPECT_EQ(groups.names[0], "");
+  EXPECT_THAT(groups.members(0, 1), ElementsAre(0, 1, 2));
+}
+
+}  // namespace
+}  // namespace runtime::launch
