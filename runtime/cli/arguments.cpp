@@ -44,6 +44,12 @@ std::string installed_configurations() {
          std::filesystem::path(preset_folder()).parent_path().string();
 }
 
+std::string installed_documents() {
+  const auto program = plugins::host::program_path().parent_path();
+  return "README.md there describes every key; the other documents are in " +
+         (program / "../share/doc/runtime").lexically_normal().string();
+}
+
 std::string preset_folder() {
   return (plugins::host::program_path().parent_path() / "../share/runtime/configs/presets")
       .lexically_normal()

@@ -472,7 +472,8 @@ void check_command(const CLI::App& app, const std::string& word, char** argv) {
 }  // namespace
 
 void ConfigArguments::add_to(CLI::App& app) {
-  app.add_option("CONFIG", path, "The TOML file; configs/README.md describes every key")
+  app.add_option("CONFIG", path,
+                 "The TOML file; `runtime --help` says where every key is described")
       ->required();
   app.add_option("--set", overrides, "section.key=value, overrides the file; may be repeated")
       ->allow_extra_args(false);
@@ -493,7 +494,8 @@ int run_command_line(int argc, char** argv) {
   app.name("runtime");
   if (const auto format = help_format()) app.formatter(format);
   app.footer([] {
-    return list_of(external_commands()) + installed_configurations() + ".\n\n" + kExamples;
+    return list_of(external_commands()) + installed_configurations() + ".\n" +
+           installed_documents() + ".\n\n" + kExamples;
   });
   app.require_subcommand(1);
   app.set_version_flag("--version", RUNTIME_VERSION);

@@ -43,6 +43,8 @@ struct ConfigArguments {
 
 // Returns a sentence that names the folder of the configurations which come with the program.
 std::string installed_configurations();
+// Returns a sentence that follows it and names the folder of the documents.
+std::string installed_documents();
 
 // Returns <folder of the executable>/../share/runtime/configs/presets.
 std::string preset_folder();

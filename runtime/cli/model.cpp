@@ -21,6 +21,7 @@
 #include "runtime/terminal/table.h"
 #include "runtime/train/open.h"
 #include "runtime/train/plugin_records.h"
+#include "runtime/train/step_programs.h"
 
 namespace runtime::cli {
 
@@ -133,7 +134,7 @@ void check_table(const config::Config& config) {
     return;
   }
   const auto train = train::open_data(config, search_path).train;
-  train::check_input(config.model.input, train->spec());
+  train::check_model(config, train->spec());
   const std::string advice = train::target_advice(config, *train);
   if (!advice.empty()) std::cerr << "warning: " << advice << std::endl;
 }

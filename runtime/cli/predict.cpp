@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -193,6 +194,11 @@ void print_row(const Row& row, bool csv, bool first) {
 
 // The configuration with the samples of `path` as its only ones.
 config::Config with_data(config::Config config, const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    throw DataError("--data " + path + ": it does not exist or cannot be read (looked for in " +
+                    std::filesystem::current_path(error).string() + "); correct the path");
+  }
   config::Dataset& d = config.dataset;
   d.path = path;
   d.target_path = d.validation_path = d.validation_target_path = "";
@@ -211,17 +217,24 @@ Samples open_samples(const config::Config& config, const data::DatasetPair& data
                            "dataset.validation_path, or use --part train or --data FILE");
 }
 
+// Every batch has the same number of rows, so that the same kernels compute each sample: its
+// prediction has the same bits whichever other samples the file holds. Few enough rows for one.
+constexpr int64_t kMostRows = 64;
+
 void write_predictions(const launch::Rank& rank, const PredictArguments& arguments,
                        const data::TensorFile& weights) {
   config::Config config = step::resolve_ranks(rank.config, 1);
   if (!arguments.data.empty()) config = with_data(std::move(config), arguments.data);
+  config.training.global_batch_size = std::min(config.training.global_batch_size, kMostRows);
   const data::DatasetPair data =
       train::open_data(config, search_path(), rank.registry.get(),
                        {.weights = arguments.weights, .needs_targets = arguments.data.empty()});
   print_notes(data);
   const Samples samples = open_samples(config, data, arguments);
   const Opened model = open_model(rank, config, data.train->spec(), weights, arguments.weights);
-  data::Loader loader(samples.part, train::validation_loader_options(config));
+  data::LoaderOptions batches = train::validation_loader_options(config);
+  batches.last_batch = data::LastBatch::kPad;
+  data::Loader loader(samples.part, batches);
   const int64_t size = samples.part->size();
   const int64_t end = arguments.samples > 0 ? std::min(arguments.samples, size) : size;
   for (int64_t done = 0; done < end;) {

@@ -121,6 +121,11 @@ void announce(const Session& s, train::Reporter& reporter) {
     reporter.note("resumed from " + s.resumed->path().string() + ", saved after step " +
                   std::to_string(s.resumed->manifest.state.step));
     for (const std::string& note : s.resume_notes) reporter.note("note: " + note);
+  } else if (s.config.checkpoint.resume == "auto") {
+    const std::string& named = s.config.job.dump_folder;
+    reporter.note("note: --resume auto has found no checkpoint in " +
+                  (named.empty() ? "outputs/" + s.config.name : named) +
+                  "; training begins at step 0");
   }
   reporter.note("run folder: " + s.rank.run_folder);
 }
@@ -342,6 +347,16 @@ void check_begin(const config::Config& config) {
                            config.model.init_from + " are two beginnings; leave one of them out");
 }
 
+// With the configuration that a run has saved, its folder is meant, wherever the program is started
+// and the folder has been moved to; unless the command line names another one.
+void take_folder_of_run(const ConfigArguments& arguments, config::Config& config) {
+  const auto names = [](const config::Override& o) { return o.key == "job.dump_folder"; };
+  const auto overrides = arguments.all_overrides();
+  const auto run = train::RunFolder::of_configuration(arguments.path);
+  if (!run.empty() && std::none_of(overrides.begin(), overrides.end(), names))
+    config.job.dump_folder = run.string();
+}
+
 }  // namespace
 
 void run_train(const TrainArguments& arguments, Outcome& outcome) {
@@ -350,6 +365,7 @@ void run_train(const TrainArguments& arguments, Outcome& outcome) {
   config = arguments.config.load();
   if (!arguments.weights.empty()) config.model.init_from = arguments.weights;
   if (!arguments.resume.empty()) config.checkpoint.resume = arguments.resume;
+  if (config.checkpoint.resume == "auto") take_folder_of_run(arguments.config, config);
   check_begin(config);
   run.ranks.prepare = [&] { run.stop.emplace(stop_texts(config), launch::device_silence); };
   run.ranks.services.stop_requested = [&] { return run.stop && run.stop->pending() != 0; };

@@ -30,7 +30,7 @@ Section device() {
   return section(
       "device", &Config::device,
       "The hardware. A table [device.<plugin>] holds keys of that plugin's own: "
-      "strings, numbers and booleans, which the plugin checks.",
+      "strings, numbers and booleans, which `runtime plugins info` lists.",
       {key("backend", &Device::backend,
            "\"auto\" (the best usable one), \"cpu\", \"reference\" or the name of any "
            "device plugin"),
@@ -210,7 +210,7 @@ Section dataset() {
   return section("dataset", &Config::dataset,
                  "The samples: the name of a known data set, or format and path. A table "
                  "[dataset.<plugin>] holds keys of the format of a plugin: strings, numbers and "
-                 "booleans, which the plugin checks.",
+                 "booleans, which `runtime plugins info` lists.",
                  std::move(keys));
 }
 
@@ -373,8 +373,9 @@ Section checkpoint() {
            .in(at_least(0, 1000)),
        key("resume", &Checkpoint::resume,
            "--resume: \"auto\" goes on from the newest checkpoint of dump_folder, or of the newest "
-           "run of this configuration, and begins if there is none; else the folder of a run or "
-           "of a checkpoint")});
+           "run of this configuration (of the run itself, if the configuration is the config.toml "
+           "of its folder), and begins if there is none; else the folder of a run or of a "
+           "checkpoint")});
 }
 
 Section metrics() {

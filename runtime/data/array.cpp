@@ -1,7 +1,9 @@
 #include "runtime/data/array.h"
 
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "runtime/error.h"
 #include "runtime/system/available_memory.h"
@@ -80,6 +82,17 @@ uint64_t checked_size(const Source& source, const Array& array) {
   return size;
 }
 
+// Whether float64 has all digits of an element, if that is an integer.
+template <class Element>
+bool keeps_integer(Element element) {
+  if constexpr (std::is_integral_v<Element> && sizeof(Element) == 8) {
+    auto magnitude = static_cast<uint64_t>(element);
+    if (std::is_signed_v<Element> && magnitude >> 63 != 0) magnitude = 0 - magnitude;
+    return magnitude == 0 || (magnitude >> std::countr_zero(magnitude)) >> 53 == 0;
+  }
+  return true;
+}
+
 // The elements as `Number`, whose name is `type`.
 template <class Number>
 std::vector<Number> to_numbers(const Array& array, const std::string& type) {
@@ -93,6 +106,15 @@ std::vector<Number> to_numbers(const Array& array, const std::string& type) {
         fail_at_element(array, static_cast<int64_t>(i),
                         "element " + std::to_string(i) + " is " + std::to_string(value) +
                             "; expected a finite number in the range of float32");
+      }
+      if (!keeps_integer(elements[i])) {
+        const int64_t columns = array.dims.size() == 2 ? array.dims[1] : 1;
+        fail_at_element(array, static_cast<int64_t>(i),
+                        "element " + std::to_string(i) + " (column " +
+                            std::to_string(static_cast<int64_t>(i) % columns) + ") is " +
+                            std::to_string(elements[i]) +
+                            ", which would be rounded, as integers above 2^53 are; leave its "
+                            "column out, or save the array as float64 where digits do not count");
       }
       numbers[i] = static_cast<Number>(elements[i]);
     }

@@ -174,6 +174,12 @@ class CsvParser {
                    field + "; expected a finite number in the range of float32" +
                        remedy_for(record, column, kFillIn));
     }
+    if (!keeps_integer(field, *value)) {
+      fail_at_cell(
+          name_, record.line, column,
+          field + " would be rounded, as integers above 2^53 are" +
+              remedy_for(record, column, "write fewer digits where the last do not count"));
+    }
     return *value;
   }
 

@@ -1,7 +1,10 @@
 #include "runtime/data/csv_reader.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cmath>
+#include <limits>
 
 #include "runtime/error.h"
 
@@ -115,6 +118,17 @@ void fail_at_cell(const std::string& name, int64_t line, std::size_t column,
 std::optional<double> to_number(std::string_view text) { return parse_whole<double>(text); }
 
 std::optional<int64_t> to_integer(std::string_view text) { return parse_whole<int64_t>(text); }
+
+bool keeps_integer(std::string_view text, double value) {
+  constexpr double kExact = int64_t{1} << 53;
+  if (std::abs(value) < kExact) return true;
+  if (text.front() == '+') text.remove_prefix(1);
+  if (text.find_first_not_of("0123456789", text.front() == '-' ? 1 : 0) != text.npos) return true;
+  std::array<char, std::numeric_limits<float>::max_exponent10 + 3> digits;  // of a float at most
+  const auto [end, error] =
+      std::to_chars(digits.data(), digits.data() + digits.size(), value, std::chars_format::fixed);
+  return error == std::errc() && text == std::string_view(digits.data(), end);
+}
 
 std::string quoted_for_message(std::string_view text) {
   constexpr std::size_t kMaxShown = 40;

@@ -61,6 +61,8 @@ class CsvReader {
 // Returns the number that the whole text is, or nothing. NaN and infinities count as numbers.
 std::optional<double> to_number(std::string_view text);
 std::optional<int64_t> to_integer(std::string_view text);
+// Whether `value`, the number of `text`, has all digits of the text, if that is an integer.
+bool keeps_integer(std::string_view text, double value);
 
 // Returns the text in quotes, shortened and with unprintable characters replaced, for a message.
 std::string quoted_for_message(std::string_view text);

@@ -23,13 +23,14 @@ std::string find_data(const std::string& key, const std::string& path,
   namespace fs = std::filesystem;
   std::error_code ignored;  // a folder that cannot be read counts as one without the file
   if (path.empty() || fs::path(path).is_absolute() || fs::exists(path, ignored)) return path;
-  std::string tried = "the folder of the configuration file, " + fs::current_path(ignored).string();
+  std::string tried = "the configuration file's, " + fs::current_path(ignored).string();
   for (const std::string& folder : search_path) {
     const fs::path candidate = fs::path(folder) / path;
     if (fs::exists(candidate, ignored)) return candidate.string();
     tried += ", " + folder;
   }
-  throw DataError("dataset." + key + " = \"" + path + "\": found in none of " + tried +
+  throw DataError("dataset." + key + " = \"" + path +
+                  "\": found in none of these folders: " + tried +
                   "; correct the path, or name the folder that holds it in RUNTIME_DATA_PATH");
 }
 

@@ -97,6 +97,15 @@ std::string read_all(int fd) {
 
 }  // namespace
 
+fs::path RunFolder::of_configuration(const fs::path& path) {
+  if (path.filename() != kConfiguration) return {};
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  std::error_code ignored;
+  for (const fs::path& run : {folder, run_of(folder)})
+    if (!run.empty() && fs::exists(run / kMarker, ignored)) return run;
+  return {};
+}
+
 RunFolder::RunFolder(const config::Config& config, const std::string& launch) : launch_(launch) {
   const fs::path parent = parent_of_runs(config.name), earlier = earlier_run(config, parent);
   path_ = config.job.dump_folder;

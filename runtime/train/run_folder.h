@@ -18,6 +18,10 @@ namespace runtime::train {
 // process of rank 0.
 class RunFolder {
  public:
+  // The folder of the run that has saved the configuration file `path`, its own or that of a
+  // checkpoint; empty if no run has.
+  static std::filesystem::path of_configuration(const std::filesystem::path& path);
+
   // `launch` identifies the launcher that has started the ranks and starts them again after a
   // failure, "" if there is none: its attempts are one run, and each goes on in the folder of the
   // one before. With checkpoint.resume the folder is that of the run that goes on, unless

@@ -7,6 +7,7 @@
 #include "runtime/exec/encode.h"
 #include "runtime/model/layer_types.h"
 #include "runtime/row_of.h"
+#include "runtime/step/compile_step.h"
 #include "runtime/step/make_strategy.h"
 #include "runtime/step/ranks.h"
 #include "runtime/train/formatted.h"
@@ -112,6 +113,13 @@ std::string resolve_loss(const config::Training& training, const data::SampleSpe
                            "\" does not fit a data set for " +
                            (spec.classes > 0 ? "classification" : "regression") + "; use \"" +
                            natural + "\" or \"auto\"");
+}
+
+void check_model(const config::Config& config, const data::SampleSpec& spec) {
+  const model::Model model = model::model_from_config(config.model);
+  check_input(model.input, spec);
+  check_metrics(config.validation.metrics, spec);
+  step::build_step({model, make_recipe(config, spec), {}, {.purpose = Purpose::kEvaluation}});
 }
 
 StepPrograms::StepPrograms(const config::Config& config, const data::SampleSpec& spec,

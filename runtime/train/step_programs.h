@@ -162,6 +162,10 @@ class StepPrograms {
 // not fit the data set.
 std::string resolve_loss(const config::Training& training, const data::SampleSpec& spec);
 
+// Throws ConfigurationError if samples of the data set do not fit the model's input, its outputs,
+// the loss or the metrics. It needs no device.
+void check_model(const config::Config& config, const data::SampleSpec& spec);
+
 }  // namespace runtime::train
 
 #endif  // RUNTIME_TRAIN_STEP_PROGRAMS_H_

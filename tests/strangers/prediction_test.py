@@ -5,11 +5,14 @@ import io
 import json
 import os
 import random
+import shutil
 import struct
 import unittest
 import zlib
 
 import support
+from pictures_test import kinds_of_png, turned_pngs
+from tables_test import npy
 
 TABLE = """
 [model]
@@ -55,7 +58,7 @@ def table(lines, header=True, target="kind", labelled=True, names=("cat, wild", 
     return out.getvalue()
 
 
-class Predictions(support.Situation):
+class Predicting(support.Situation):
     def train(self, values=None, lines=None, **options):
         values = values or CLASSES
         lines = lines or list(rows(1, 48))
@@ -78,6 +81,8 @@ class Predictions(support.Situation):
         for a, b in zip(some, others):
             self.assertAlmostEqual(a["probability"], b["probability"], places=5)
 
+
+class Predictions(Predicting):
     def test_a_new_table_is_standardised_by_the_training_data(self):
         lines = self.train()
         validation = self.predict()
@@ -130,6 +135,11 @@ class Predictions(support.Situation):
         self.assertEqual([row["predicted_name"] for row in parsed], [line["predicted_name"] for line in found])
         matrix = self.runtime("evaluate", "c.toml", "--weights", "run/weights.safetensors", "--metrics", "confusion", "--format", "table")
         self.assertIn("zebra", matrix)
+
+    def test_a_new_file_that_is_not_there(self):
+        self.train()
+        self.assertIn("--data nowhere.csv: it does not exist",
+                      self.runtime("predict", "c.toml", "--weights", "run/weights.safetensors", "--data", "nowhere.csv", code=5))
 
     def test_fewer_classes_in_the_new_table(self):
         lines = self.train()
@@ -278,6 +288,108 @@ backend = "cpu"
         self.write("new.idx", struct.pack(">IIII", 0x803, 6, 4, 4) + pixels[18 * 16:])
         self.assert_same(self.json_lines("predict", "i.toml", "--weights", weights, "--data", "new.idx"), validation)
         self.assertIn("dataset.mean", self.runtime("predict", "i.toml", "--weights", weights, "--set", "dataset.mean=[0.5]", code=5))
+
+
+PICTURES = """
+[model]
+input = [3, 6, 5]
+layers = [{ type = "conv2d", channels = 4, kernel = 3 }, { type = "batch_norm", activation = "relu" },
+          { type = "flatten" }, { type = "linear", features = 2 }]
+[dataset]
+format = "images"
+path = "photos"
+resize = [6, 5]
+mean = [0.4, 0.5, 0.6]
+std = [0.2, 0.3, 0.1]
+validation_split = 0.25
+[training]
+global_batch_size = 8
+epochs = 3
+[optimizer]
+average_decay = 0.5
+[device]
+backend = "cpu"
+tune = "off"
+"""
+ARRAYS = """
+[model]
+input = [3]
+layers = [{ type = "linear", features = 8, activation = "tanh" }, { type = "linear", features = 2 }]
+[dataset]
+format = "npy"
+path = "x.npy"
+target_path = "y.npy"
+task = "regression"
+standardize = true
+validation_split = 0.25
+[training]
+dtype = "float64"
+global_batch_size = 8
+epochs = 3
+[device]
+backend = "reference"
+"""
+
+
+class EverywhereTheSame(Predicting):
+    """A new file with the samples of the validation has its predictions, bit for bit, whatever the weights have gone through."""
+
+    def train_in(self, folder, *arguments):
+        self.runtime("train", "c.toml", "--quiet", "--set", "job.dump_folder=" + folder, "--set", "debug.deterministic=true", *arguments)
+        return folder + "/weights.safetensors"
+
+    def check(self, config, keys, names=("weights",), imported=True):
+        """Trains in every way and predicts with the weights of each. `keys`: of a prediction. `names`: of the files of a run."""
+        self.write("c.toml", config)
+        self.train_in("whole")
+        self.train_in("stopped", "--max-steps", "7")
+        self.train_in("stopped", "--resume", "auto")
+        self.train_in("two", "--nproc", "2")
+        self.runtime("checkpoint", "export", "whole", "--output", "exported.safetensors")
+        files = {name: [f"{run}/{name}.safetensors" for run in ("whole", "stopped", "two")] for name in names}
+        files["weights"].append("exported.safetensors")
+        if imported:
+            files["weights"].append(self.train_in("again", "--weights", "exported.safetensors", "--max-steps", "1", "--set", "optimizer.lr=0"))
+        for name in names:
+            expected = self.by_file(self.predict(weights=f"whole/{name}.safetensors"))
+            self.assertGreater(len({json.dumps(line[keys[0]]) for line in expected}), 1, "all are predicted alike")
+            for weights in files[name]:
+                with self.subTest(weights=weights):
+                    self.assert_same(self.by_file(self.predict(weights=weights)), expected, keys)
+                    self.assert_same(self.by_file(self.predict("--data", "new", weights=weights)), expected, keys)
+
+    def by_file(self, lines):
+        return sorted(lines, key=lambda line: os.path.basename(line.get("file", "")))
+
+    def test_a_table(self):
+        lines = list(rows(1, 50))
+        self.write("train.csv", table(lines))
+        self.write("new", table(lines[37:], labelled=False))
+        self.check(TABLE.format(**CLASSES), ("probability", "predicted"))
+
+    def test_arrays_of_float64(self):
+        lines = [features for features, _ in rows(1, 50)]
+        y = [[number / 1000 for number in features[:2]] for features in lines]
+        for name, numbers in (("x.npy", lines), ("y.npy", y), ("new", lines[37:])):
+            flat = [number for sample in numbers for number in sample]
+            self.write(name, npy("<f8", (len(numbers), len(numbers[0])), struct.pack(f"<{len(flat)}d", *flat)))
+        self.check(ARRAYS, ("predicted",))
+
+    def test_pictures(self):
+        files = [file for _, file, _ in kinds_of_png()] + [file for _, file, _ in turned_pngs(range(1, 9))]
+        for i, file in enumerate(files):
+            self.write(f"photos/{('cat', 'dog')[i % 2]}/{i:02}.png", file)
+        self.write("c.toml", PICTURES)
+        self.train_in("first", "--max-steps", "1")
+        for line in self.predict(weights="first/weights.safetensors"):
+            name = os.path.basename(line["file"])
+            self.write("new/" + name, files[int(name[:2])])
+        # Importing takes a step, and with it the statistics of batch_norm change.
+        for key in ("", "\nresize_shorter = 7"):
+            with self.subTest(key=key):
+                for run in ("whole", "stopped", "two"):
+                    shutil.rmtree(self.path(run), ignore_errors=True)
+                self.check(PICTURES.replace("\nresize", key + "\nresize", 1), ("probability", "predicted"), ("weights", "average"), False)
 
 
 if __name__ == "__main__":

@@ -32,9 +32,9 @@ class Situation(unittest.TestCase):
             file.write(content if isinstance(content, bytes) else content.encode())
         return path
 
-    def runtime(self, *arguments, code=0, environment=None, seconds=120):
-        """Runs the program and returns what it printed on both streams; it must end with the exit code `code`."""
-        done = subprocess.run([RUNTIME, *arguments], cwd=self.folder, env={**os.environ, **(environment or {})}, text=True,
+    def runtime(self, *arguments, code=0, environment=None, seconds=120, folder=""):
+        """Runs the program in a folder of the test, and returns what it printed on both streams; it must end with the exit code `code`."""
+        done = subprocess.run([RUNTIME, *arguments], cwd=self.path(folder), env={**os.environ, **(environment or {})}, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=seconds, check=False)
         self.assertEqual(done.returncode, code, f"{' '.join(arguments)}\n{done.stdout}")
         return done.stdout

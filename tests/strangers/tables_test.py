@@ -156,6 +156,22 @@ class Tables(support.Situation):
                     self.assertEqual(len(set(map(tuple, validation))), 4)
                     self.assertEqual([f["predicted"] for f in self.predict("--data", "x." + kind)][12:], validation)
 
+    def test_integers_that_would_be_rounded(self):
+        for number, written, kept in ((2**53 + 1, "9007199254740993", False), (-2**53 - 1, "-9007199254740993", False), (2**60, str(2**60), True),
+                                      (2**64 + 1, "18446744073709551617", False), (2**53, "9007199254740992", True), (1e300, "9.1e18", True)):
+            with self.subTest(number=written):
+                self.csv(f"id,b,y\n1,2,0\n{written},3,1\n", target="y")
+                said = self.runtime("config", "check", "c.toml", code=0 if kept else 5)
+                if not kept:
+                    self.assertIn(f"t.csv: line 3, column 1: {written} would be rounded", said)
+                    self.assertIn('columns beside "id" in dataset.features', said)
+                if abs(number) < 2**63:
+                    self.write("x.npy", npy("<i8", "(2, 2)", struct.pack("<4q", 1, 2, 3, number)))
+                    self.write("y.npy", npy("<i4", "(2,)", struct.pack("<2i", 0, 1)))
+                    self.config('format = "npy"\npath = "x.npy"\ntarget_path = "y.npy"')
+                    said = self.train(code=0 if kept else 5)
+                    self.assertEqual(f"element 3 (column 1) is {number}, which would be rounded" in said, not kept, said)
+
     # ---- shares
 
     def sizes(self, count, split):
@@ -197,6 +213,14 @@ class Tables(support.Situation):
         self.csv("a,b,c,y\n1,2,3,0\n2,3,4,1\n", target="y")
         for command in (("config", "check", "c.toml"), ("train", "c.toml")):
             self.assertIn("model.input is [2], the data set has samples of [3]", self.runtime(*command, code=2))
+
+    def test_another_number_of_classes_or_targets(self):
+        self.csv("a,b,y\n1,2,0\n2,3,1\n4,5,2\n", target="y")
+        for command in (("config", "check", "c.toml"), ("train", "c.toml")):
+            self.assertIn("last layer has 2 outputs, the data set 3 classes; set model.outputs = 3", self.runtime(*command, code=2))
+        self.csv("a,b,y\n1,2,0\n2,3,1\n", target="y", more='task = "regression"')
+        for command in (("config", "check", "c.toml"), ("train", "c.toml")):
+            self.assertIn("the last layer must have one feature for each target", self.runtime(*command, code=2))
 
     def test_other_separators(self):
         self.refused("a;b;y\n1,5;2,5;0\n2;3;1\n", "line 1", "no comma", "commas between the fields")

@@ -7,7 +7,9 @@ set -euo pipefail
 program=$1 version=$2 folder=$3
 
 # help_of <command...>: what --help prints for the command. Without a PATH the program lists only commands that lie beside it.
-help_of() { PATH='' "$program" "$@" --help </dev/null; }
+# Where the programs of this build have their configurations and documents, those of an installation have others.
+share=$(cd "$(dirname "$program")/.." && pwd -P)/share
+help_of() { PATH='' "$program" "$@" --help </dev/null | sed "s|$share/|share/|g"; }
 
 # commands_in: the names in the lists of commands of the help on standard input.
 commands_in() {

@@ -56,7 +56,8 @@ int run_program(CLI::App& app, int argc, char** argv, const int& exit_code) {
 }
 
 void ConfigArguments::add_to(CLI::App& app) {
-  app.add_option("CONFIG", path, "The TOML file; configs/README.md describes every key")
+  app.add_option("CONFIG", path,
+                 "The TOML file; `runtime --help` says where every key is described")
       ->required();
   app.add_option("--set", overrides, "section.key=value, overrides the file; may be repeated")
       ->allow_extra_args(false);

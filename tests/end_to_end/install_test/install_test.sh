@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Installs everything into a temporary folder and uses only what is there: the program finds its plugins, presets and data;
+# documents and configurations hold (documents.py);
 # the example plugin in C, built from the installed headers, is listed and trains; README's C++ example links and runs.
 # Arguments: <cmake> <source folder> <build folder> <generator> <C compiler> <C++ compiler> [<sanitizers>]
 set -euo pipefail
@@ -62,6 +63,8 @@ runtime train "$configs/bench_lenet.toml" --max-steps 2
 expect "training" "done: 2 steps"
 runtime train "$configs/csv_regression.toml" --set device.backend=reference --max-steps 2
 expect "training on the installed table" "done: 2 steps"
+
+python3 -B "$source/tests/end_to_end/install_test/documents.py" "$prefix" "$source" "$build" || fail "documents, see above"
 
 cp -r "$source/plugins/examples/minimal_device_c" "$work/plugin"
 build_outside "$work/plugin" "$work/plugin/build"

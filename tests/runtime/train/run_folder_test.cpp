@@ -143,6 +143,16 @@ TEST_F(RunFolders, ARunThatCouldNotBeSavedDoesNotBeginAnewInSilence) {
   EXPECT_FALSE(fs::exists(run_ / kUnsaved));
 }
 
+TEST_F(RunFolders, AreFoundByTheConfigurationThatARunHasSaved) {
+  make_run();
+  const fs::path checkpoint = run_ / "checkpoints" / "step-000000001";
+  fs::create_directories(checkpoint);
+  EXPECT_EQ(RunFolder::of_configuration(run_ / "config.toml"), run_);
+  EXPECT_EQ(RunFolder::of_configuration(checkpoint / "config.toml"), run_);
+  EXPECT_EQ(RunFolder::of_configuration(run_ / "mine.toml"), "") << "a file of the user's";
+  EXPECT_EQ(RunFolder::of_configuration(folder_.path() / "config.toml"), "") << "no run's folder";
+}
+
 TEST_F(RunFolders, TwoRunsAtTheSameTime) {
   RunFolder folder(config_, "");
   folder.begin(config_);
