@@ -68,9 +68,9 @@ Sizes swapped(Sizes sizes) {
 }
 
 // Builds the graph of forward or backward for one shape.
-class Builder {
+class AttentionBuilder {
  public:
-  Builder(const Session& session, const Shape& s)
+  AttentionBuilder(const Session& session, const Shape& s)
       : s_(s),
         io_(s.dtype == RT_FLOAT16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16),
         graph_(std::make_shared<Graph>(session.call)) {}
@@ -310,7 +310,7 @@ using Plans = std::vector<std::shared_ptr<const Plan>>;
 // Plans for the graph of s, whatever workspace they need.
 Plans plans_of(const std::shared_ptr<Session>& session, const Shape& s, bool backward,
                size_t most) {
-  Builder builder(*session, s);
+  AttentionBuilder builder(*session, s);
   const auto graph = backward ? builder.backward(*session) : builder.forward(*session);
   Wishes wishes;
   wishes.compiles_at_run_time = true;

@@ -10,7 +10,7 @@
 namespace backends::reference {
 namespace {
 
-struct Shape {
+struct AttentionShape {
   int64_t samples, length, heads, width;  // width: columns of one head
   bool causal;
   double scale;
@@ -21,7 +21,7 @@ struct Shape {
   int64_t keys(int64_t i) const { return causal ? i + 1 : length; }
 };
 
-Shape read_shape(const Operation& op, uint32_t qkv) {
+AttentionShape read_attention_shape(const Operation& op, uint32_t qkv) {
   const Dims dims = dims_of(input_of_rank(op, qkv, "qkv", 3));
   const int64_t heads = integer_at_least(op, RT_ATTR_HEADS, 0, 1);
   if (dims[2] < 1 || dims[2] % (3 * heads) != 0) {
@@ -50,12 +50,12 @@ struct Rows {
 
 // The rows of one operand inside qkv; `part` is 0 for q, 1 for k and 2 for v.
 template <typename T>
-Rows<T> part_of(const Shape& s, T* qkv, int64_t sample, int64_t head, int64_t part) {
+Rows<T> part_of(const AttentionShape& s, T* qkv, int64_t sample, int64_t head, int64_t part) {
   const int64_t step = 3 * s.features();
   return {qkv + sample * s.length * step + part * s.features() + head * s.width, step};
 }
 template <typename T>
-Rows<T> rows_of(const Shape& s, T* y, int64_t sample, int64_t head) {
+Rows<T> rows_of(const AttentionShape& s, T* y, int64_t sample, int64_t head) {
   return {y + sample * s.length * s.features() + head * s.width, s.features()};
 }
 
@@ -74,7 +74,7 @@ void add_scaled(double* to, double factor, const T* x, int64_t width) {
 
 // Calls body(sample, head, number of the head's first row among all rows).
 template <typename Body>
-void each_head(const Shape& s, Body&& body) {
+void each_head(const AttentionShape& s, Body&& body) {
   for (int64_t n = 0; n < s.samples; ++n) {
     for (int64_t h = 0; h < s.heads; ++h) body(n, h, (n * s.heads + h) * s.length);
   }
@@ -82,7 +82,7 @@ void each_head(const Shape& s, Body&& body) {
 
 // The workspace holds scores [T] and y_i [D].
 template <typename T>
-void attention(const Shape& s, const Buffers& b) {
+void attention(const AttentionShape& s, const Buffers& b) {
   double* scores = b.scratch<double>();
   double* sums = scores + s.length;
   each_head(s, [&](int64_t n, int64_t h, int64_t first) {
@@ -104,7 +104,7 @@ void attention(const Shape& s, const Buffers& b) {
 
 // The workspace holds dq, dk and dv of one head, [T][D] each.
 template <typename T>
-void attention_backward(const Shape& s, const Buffers& b) {
+void attention_backward(const AttentionShape& s, const Buffers& b) {
   const int64_t size = s.length * s.width;
   double* sums = b.scratch<double>();
   each_head(s, [&](int64_t n, int64_t h, int64_t first) {
@@ -137,7 +137,7 @@ void attention_backward(const Shape& s, const Buffers& b) {
 Kernel make_attention(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "qkv");
   expect_counts(op, 1, 1);
-  const Shape s = read_shape(op, 0);
+  const AttentionShape s = read_attention_shape(op, 0);
   expect_output(op, 0, "y", dtype, {s.samples, s.length, s.features()});
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
@@ -151,7 +151,7 @@ Kernel make_attention(const Operation& op) {
 Kernel make_attention_backward(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "dy");
   expect_counts(op, 3, 1);
-  const Shape s = read_shape(op, 1);
+  const AttentionShape s = read_attention_shape(op, 1);
   const Dims y = {s.samples, s.length, s.features()}, qkv = dims_of(op.input(1));
   expect_input(op, 0, "dy", dtype, y);
   expect_input(op, 1, "qkv", dtype, qkv);

@@ -9,16 +9,16 @@
 namespace backends::reference {
 namespace {
 
-struct Shape {
+struct BatchShape {
   int64_t samples, positions, channels;
   double epsilon;
   Dims dims;
 };
 
-Shape read_shape(const Operation& op, uint32_t x) {
+BatchShape read_batch_shape(const Operation& op, uint32_t x) {
   const Dims dims = dims_of(input_of_min_rank(op, x, "x", 2));
   if (dims.back() < 1) op.fail("the last dimension of x is 0, expected at least 1");
-  Shape s{dims.front(), 1, dims.back(), op.number(RT_ATTR_EPSILON, 0), dims};
+  BatchShape s{dims.front(), 1, dims.back(), op.number(RT_ATTR_EPSILON, 0), dims};
   for (size_t i = 1; i + 1 < dims.size(); ++i) s.positions *= dims[i];
   if (!(s.epsilon >= 0)) op.fail(rt::sdk::format("epsilon is %g, expected >= 0", s.epsilon));
   return s;
@@ -49,7 +49,7 @@ void merge(Moments& total, const T* part, int64_t channels) {
 
 // Calls body(sample, channel, index) for every element of x.
 template <typename Body>
-void each_element(const Shape& s, Body&& body) {
+void each_element(const BatchShape& s, Body&& body) {
   int64_t e = 0;
   for (int64_t i = 0; i < s.samples; ++i) {
     for (int64_t p = 0; p < s.positions; ++p) {
@@ -60,7 +60,7 @@ void each_element(const Shape& s, Body&& body) {
 
 // The workspace holds mean [C] and squares [C].
 template <typename T>
-void statistics(const Shape& s, const Buffers& b) {
+void statistics(const BatchShape& s, const Buffers& b) {
   const T* x = b.input<T>(0);
   const T* weight = b.input<T>(1);
   T* part = b.output<T>(0);
@@ -117,7 +117,7 @@ struct Normal {
   double n;
   double* inverse;
 
-  Normal(const Shape& s, const T* moments, double* workspace)
+  Normal(const BatchShape& s, const T* moments, double* workspace)
       : mean(moments), n(static_cast<double>(moments[2 * s.channels])), inverse(workspace) {
     for (int64_t c = 0; c < s.channels; ++c) {
       const double variance = static_cast<double>(moments[s.channels + c]);
@@ -131,7 +131,7 @@ struct Normal {
 
 // The workspace holds inverse [C].
 template <typename T>
-void apply(const Shape& s, const Buffers& b) {
+void apply(const BatchShape& s, const Buffers& b) {
   const T *x = b.input<T>(0), *gamma = b.input<T>(1), *beta = b.input<T>(2);
   T* y = b.output<T>(0);
   const Normal<T> xhat(s, b.input<T>(3), b.scratch<double>());
@@ -142,7 +142,7 @@ void apply(const Shape& s, const Buffers& b) {
 
 // The workspace holds sum [C], dot [C] and inverse [C].
 template <typename T>
-void backward_statistics(const Shape& s, const Buffers& b) {
+void backward_statistics(const BatchShape& s, const Buffers& b) {
   const T *dy = b.input<T>(0), *x = b.input<T>(1);
   double* sum = b.scratch<double>();
   double* dot = sum + s.channels;
@@ -157,7 +157,7 @@ void backward_statistics(const Shape& s, const Buffers& b) {
 
 // The workspace holds inverse [C].
 template <typename T>
-void backward_apply(const Shape& s, const Buffers& b) {
+void backward_apply(const BatchShape& s, const Buffers& b) {
   const T *dy = b.input<T>(0), *x = b.input<T>(1), *gamma = b.input<T>(2);
   const T *sum = b.input<T>(4), *weight = b.input<T>(5);
   const T* dot = sum + s.channels;
@@ -176,7 +176,7 @@ void backward_apply(const Shape& s, const Buffers& b) {
 Kernel make_batch_norm_statistics(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "x");
   expect_counts(op, 2, 1);
-  const Shape s = read_shape(op, 0);
+  const BatchShape s = read_batch_shape(op, 0);
   expect_input(op, 1, "weight", dtype, {s.samples});
   expect_output(op, 0, "part", dtype, {1, 2 * s.channels + 1});
   return for_floating(dtype, [&]<typename T>() {
@@ -214,7 +214,7 @@ Kernel make_batch_norm_merge(const Operation& op) {
 Kernel make_batch_norm_apply(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "x");
   expect_counts(op, 4, 1);
-  const Shape s = read_shape(op, 0);
+  const BatchShape s = read_batch_shape(op, 0);
   expect_input(op, 1, "gamma", dtype, {s.channels});
   expect_input(op, 2, "beta", dtype, {s.channels});
   expect_input(op, 3, "moments", dtype, {2 * s.channels + 1});
@@ -231,7 +231,7 @@ Kernel make_batch_norm_apply(const Operation& op) {
 Kernel make_batch_norm_backward_statistics(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "dy");
   expect_counts(op, 3, 1);
-  const Shape s = read_shape(op, 1);
+  const BatchShape s = read_batch_shape(op, 1);
   expect_input(op, 0, "dy", dtype, s.dims);
   expect_input(op, 1, "x", dtype, s.dims);
   expect_input(op, 2, "moments", dtype, {2 * s.channels + 1});
@@ -247,7 +247,7 @@ Kernel make_batch_norm_backward_statistics(const Operation& op) {
 Kernel make_batch_norm_backward_apply(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "dy");
   expect_counts(op, 6, 1);
-  const Shape s = read_shape(op, 1);
+  const BatchShape s = read_batch_shape(op, 1);
   expect_input(op, 0, "dy", dtype, s.dims);
   expect_input(op, 1, "x", dtype, s.dims);
   expect_input(op, 2, "gamma", dtype, {s.channels});

@@ -13,12 +13,12 @@
 namespace backends::reference {
 namespace {
 
-using Shape = rt::sdk::ConvolutionShape;
+using rt::sdk::ConvolutionShape;
 
 // Calls body(offset of the run in the image, or -1 for padding; offset in the patches) for every
 // run of cg channels of one image and group. Offsets are in elements.
 template <typename Body>
-void for_each_run(const Shape& s, int64_t group, Body&& body) {
+void for_each_run(const ConvolutionShape& s, int64_t group, Body&& body) {
   int64_t offset = 0;
   for (int64_t p = 0; p < s.p; ++p) {
     for (int64_t q = 0; q < s.q; ++q) {
@@ -34,7 +34,7 @@ void for_each_run(const Shape& s, int64_t group, Body&& body) {
 }
 
 template <typename T>
-void gather_patches(const Shape& s, const T* image, int64_t group, T* patches) {
+void gather_patches(const ConvolutionShape& s, const T* image, int64_t group, T* patches) {
   for_each_run(s, group, [&](int64_t source, int64_t offset) {
     if (source < 0) {
       std::fill_n(patches + offset, s.cg, T(0));
@@ -45,7 +45,7 @@ void gather_patches(const Shape& s, const T* image, int64_t group, T* patches) {
 }
 
 template <typename T>
-void forward(const Shape& s, const Buffers& b) {
+void forward(const ConvolutionShape& s, const Buffers& b) {
   double* panel = b.scratch<double>();
   T* patches = reinterpret_cast<T*>(panel + panel_elements(s.patch()));
   for (int64_t n = 0; n < s.n; ++n) {
@@ -62,7 +62,7 @@ void forward(const Shape& s, const Buffers& b) {
 }
 
 template <typename T>
-void backward_data(const Shape& s, const Buffers& b) {
+void backward_data(const ConvolutionShape& s, const Buffers& b) {
   double* panel = b.scratch<double>();
   double* dpatches = panel + panel_elements(s.og);
   double* dimage = dpatches + s.pixels() * s.patch();
@@ -95,7 +95,7 @@ void sum_of_rows(const T* rows, int64_t count, int64_t width, double* sums, T* r
 }
 
 template <typename T>
-void backward_weights(const Shape& s, const Buffers& b, bool with_bias) {
+void backward_weights(const ConvolutionShape& s, const Buffers& b, bool with_bias) {
   double* panel = b.scratch<double>();
   double* sums = panel + panel_elements(s.pixels());
   double* bias_sums = sums + s.o * s.patch();
@@ -122,7 +122,7 @@ void backward_weights(const Shape& s, const Buffers& b, bool with_bias) {
 
 Kernel make_conv2d(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "x");
-  const Shape s = rt::sdk::conv2d_shape(op, dtype);
+  const ConvolutionShape s = rt::sdk::conv2d_shape(op, dtype);
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.workspace_bytes =
@@ -134,7 +134,7 @@ Kernel make_conv2d(const Operation& op) {
 
 Kernel make_conv2d_backward_data(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "dy");
-  const Shape s = rt::sdk::conv2d_backward_data_shape(op, dtype);
+  const ConvolutionShape s = rt::sdk::conv2d_backward_data_shape(op, dtype);
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.workspace_bytes =
@@ -147,7 +147,7 @@ Kernel make_conv2d_backward_data(const Operation& op) {
 Kernel make_conv2d_backward_weights(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "x");
   const bool with_bias = op.output_count() == 2;
-  const Shape s = rt::sdk::conv2d_backward_weights_shape(op, dtype);
+  const ConvolutionShape s = rt::sdk::conv2d_backward_weights_shape(op, dtype);
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.workspace_bytes = (panel_elements(s.pixels()) + s.o * s.patch() + s.o) * sizeof(double) +

@@ -11,7 +11,7 @@
 namespace backends::reference {
 namespace {
 
-using Shape = rt::sdk::ConvPoolShape;
+using rt::sdk::ConvPoolShape;
 
 // The description of an operation that is a part of another one. All operands have one type.
 class Part {
@@ -84,12 +84,12 @@ bool is_gelu(int32_t function) {
   return function == RT_ACTIVATION_GELU || function == RT_ACTIVATION_GELU_TANH;
 }
 
-uint64_t image_bytes(const Shape& s, rt_dtype dtype) {
+uint64_t image_bytes(const ConvPoolShape& s, rt_dtype dtype) {
   const uint64_t element = dtype == RT_FLOAT64 ? sizeof(double) : sizeof(float);
   return aligned(static_cast<uint64_t>(product(s.convolution.result())) * element);
 }
 
-Saved saved_of(const Shape& s, rt_dtype dtype) {
+Saved saved_of(const ConvPoolShape& s, rt_dtype dtype) {
   const uint64_t image = image_bytes(s, dtype);
   Saved saved{};
   saved.value = is_gelu(s.function) ? image : 0;
@@ -100,7 +100,8 @@ Saved saved_of(const Shape& s, rt_dtype dtype) {
 }
 
 // The pooling (`from` image, `to` result) or its gradient (the other way round).
-Kernel pooling(const Shape& s, rt_dtype dtype, const char* name, const Dims& from, const Dims& to) {
+Kernel pooling(const ConvPoolShape& s, rt_dtype dtype, const char* name, const Dims& from,
+               const Dims& to) {
   Part part(name, dtype);
   part.in(from).out(to);
   part.integer(RT_ATTR_KERNEL_H, s.kernel_h).integer(RT_ATTR_STRIDE_H, s.kernel_h);
@@ -109,7 +110,7 @@ Kernel pooling(const Shape& s, rt_dtype dtype, const char* name, const Dims& fro
 }
 
 // An activation, or its gradient if it has two `inputs`; nothing if there is no function.
-Kernel activation(const Shape& s, rt_dtype dtype, const char* name, int inputs) {
+Kernel activation(const ConvPoolShape& s, rt_dtype dtype, const char* name, int inputs) {
   if (s.function == 0) return {};
   Part part(name, dtype);
   for (int i = 0; i < inputs; ++i) part.in({product(s.convolution.result())});
@@ -129,7 +130,7 @@ void run(const Kernel& kernel, std::initializer_list<const void*> inputs,
 
 Kernel make_conv2d_pool2d(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "x");
-  const Shape s = rt::sdk::conv2d_pool2d_shape(op, dtype);
+  const ConvPoolShape s = rt::sdk::conv2d_pool2d_shape(op, dtype);
   const Dims image = s.convolution.result();
   Part part(RT_OP_CONV2D, dtype);
   part.in(s.convolution.image()).in(s.convolution.weights()).out(image).attributes_of(op);
@@ -154,7 +155,7 @@ Kernel make_conv2d_pool2d(const Operation& op) {
 // The workspace holds the gradient of v, and then what the parts need.
 Kernel make_conv2d_pool2d_backward_weights(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "x");
-  const Shape s = rt::sdk::conv2d_pool2d_backward_weights_shape(op, dtype);
+  const ConvPoolShape s = rt::sdk::conv2d_pool2d_backward_weights_shape(op, dtype);
   const Dims image = s.convolution.result();
   const Kernel pool =
       pooling(s, dtype, s.average ? RT_OP_AVG_POOL2D_BACKWARD : RT_OP_MAX_POOL2D_BACKWARD,

@@ -11,12 +11,12 @@
 namespace backends::reference {
 namespace {
 
-struct Shape {
+struct ScoresShape {
   int64_t rows, width, first_class;
 };
 
 // Checks logits [...,c] and labels [...].
-Shape check_logits(const Operation& op, rt_dtype dtype) {
+ScoresShape check_logits(const Operation& op, rt_dtype dtype) {
   const Dims logits = dims_of(input_of_min_rank(op, 0, "logits", 1));
   const Dims rows(logits.begin(), logits.end() - 1);
   if (logits.back() < 1) op.fail("operand 0 (logits) has no class, expected at least one");
@@ -26,7 +26,7 @@ Shape check_logits(const Operation& op, rt_dtype dtype) {
 }
 
 template <typename T>
-void statistics(const Shape& s, const Buffers& b) {
+void statistics(const ScoresShape& s, const Buffers& b) {
   const int32_t* labels = b.input<int32_t>(1);
   for (int64_t i = 0; i < s.rows; ++i) {
     const T* row = b.input<T>(0) + i * s.width;
@@ -75,7 +75,7 @@ void merge(int64_t groups, int64_t rows, const Buffers& b) {
 }
 
 template <typename T>
-void backward_apply(const Shape& s, const Buffers& b) {
+void backward_apply(const ScoresShape& s, const Buffers& b) {
   const T* weight = b.input<T>(2);
   const double dloss = *b.input<T>(3);
   for (int64_t i = 0; i < s.rows; ++i) {
@@ -97,7 +97,7 @@ void backward_apply(const Shape& s, const Buffers& b) {
 Kernel make_cross_entropy_statistics(const Operation& op) {
   expect_counts(op, 2, 1);
   const rt_dtype dtype = floating_input(op, 0, "logits");
-  const Shape s = check_logits(op, dtype);
+  const ScoresShape s = check_logits(op, dtype);
   expect_output(op, 0, "part", dtype, {1, s.rows, 4});
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
@@ -127,7 +127,7 @@ Kernel make_cross_entropy_merge(const Operation& op) {
 Kernel make_cross_entropy_backward_apply(const Operation& op) {
   expect_counts(op, 5, 1);
   const rt_dtype dtype = floating_input(op, 0, "logits");
-  const Shape s = check_logits(op, dtype);
+  const ScoresShape s = check_logits(op, dtype);
   expect_input(op, 2, "weight", dtype, dims_of(op.input(1)));
   expect_input(op, 3, "dloss", dtype, {1});
   expect_input(op, 4, "rows", dtype, {s.rows, 2});

@@ -9,10 +9,10 @@
 namespace backends::reference {
 namespace {
 
-using Shape = rt::sdk::MatmulShape;
+using rt::sdk::MatmulShape;
 
 template <typename T>
-void run(const Shape& s, const T* a, const T* b, T* c, double* panel) {
+void run(const MatmulShape& s, const T* a, const T* b, T* c, double* panel) {
   for (int64_t batch = 0; batch < s.batch; ++batch) {
     const MatrixView<T> left{a + batch * s.m * s.k, s.transpose_a ? 1 : s.k,
                              s.transpose_a ? s.m : 1};
@@ -26,7 +26,7 @@ void run(const Shape& s, const T* a, const T* b, T* c, double* panel) {
 
 // a is [K, M].
 template <typename T>
-void sum_rows(const Shape& s, const T* a, T* d) {
+void sum_rows(const MatmulShape& s, const T* a, T* d) {
   for (int64_t j = 0; j < s.m; ++j) {
     double sum = 0;
     for (int64_t row = 0; row < s.k; ++row) sum += static_cast<double>(a[row * s.m + j]);
@@ -38,7 +38,7 @@ void sum_rows(const Shape& s, const T* a, T* d) {
 
 Kernel make_matmul(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "a");
-  const Shape s = rt::sdk::matmul_shape(op, dtype);
+  const MatmulShape s = rt::sdk::matmul_shape(op, dtype);
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.workspace_bytes = panel_elements(s.k) * sizeof(double);

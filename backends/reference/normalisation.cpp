@@ -14,32 +14,32 @@
 namespace backends::reference {
 namespace {
 
-struct Shape {
+struct NormShape {
   int64_t rows, columns;
   double epsilon, momentum;
 };
 
-Shape read_shape(const Operation& op, uint32_t x) {
+NormShape read_norm_shape(const Operation& op, uint32_t x) {
   const Dims dims = dims_of(input_of_min_rank(op, x, "x", 1));
   const int64_t columns = dims.back();
   if (columns < 1) op.fail("the last dimension of x is 0, expected at least 1");
-  Shape s{product(dims) / columns, columns, op.number(RT_ATTR_EPSILON), 0};
+  NormShape s{product(dims) / columns, columns, op.number(RT_ATTR_EPSILON), 0};
   if (!(s.epsilon >= 0)) op.fail(rt::sdk::format("epsilon is %g, expected >= 0", s.epsilon));
   return s;
 }
 
-void expect_samples(const Operation& op, const Shape& s) {
+void expect_samples(const Operation& op, const NormShape& s) {
   if (s.rows == 0) op.fail("x has no sample; the mean of an empty batch does not exist");
 }
 
-void expect_vectors(const Operation& op, rt_dtype dtype, const Shape& s, uint32_t first,
+void expect_vectors(const Operation& op, rt_dtype dtype, const NormShape& s, uint32_t first,
                     std::initializer_list<const char*> names) {
   for (const char* name : names) expect_input(op, first++, name, dtype, {s.columns});
 }
 
 // Computes mean [C] and (biased) variance [C] of the columns.
 template <typename T>
-void column_statistics(const Shape& s, const T* x, double* mean, double* variance) {
+void column_statistics(const NormShape& s, const T* x, double* mean, double* variance) {
   std::fill_n(mean, s.columns, 0.0);
   std::fill_n(variance, s.columns, 0.0);
   const double n = static_cast<double>(s.rows);
@@ -58,7 +58,8 @@ void column_statistics(const Shape& s, const T* x, double* mean, double* varianc
 
 // running = (1 - momentum) running + momentum new. The new variance is the unbiased one.
 template <typename T>
-void update_running(const Shape& s, const double* mean, const double* variance, const Buffers& b) {
+void update_running(const NormShape& s, const double* mean, const double* variance,
+                    const Buffers& b) {
   const double n = static_cast<double>(s.rows);
   const double unbias = s.rows > 1 ? n / (n - 1.0) : 1.0;
   const double keep = 1.0 - s.momentum;
@@ -69,7 +70,7 @@ void update_running(const Shape& s, const double* mean, const double* variance, 
 }
 
 template <typename T>
-void normalise_columns(const Shape& s, const Buffers& b, const double* mean,
+void normalise_columns(const NormShape& s, const Buffers& b, const double* mean,
                        const double* inverse) {
   const T* x = b.input<T>(0);
   const T* gamma = b.input<T>(1);
@@ -84,7 +85,7 @@ void normalise_columns(const Shape& s, const Buffers& b, const double* mean,
 }
 
 template <typename T>
-void batch_norm(const Shape& s, const Buffers& b) {
+void batch_norm(const NormShape& s, const Buffers& b) {
   double* mean = static_cast<double*>(b.saved);
   double* inverse = mean + s.columns;
   column_statistics(s, b.input<T>(0), mean, inverse);
@@ -94,7 +95,7 @@ void batch_norm(const Shape& s, const Buffers& b) {
 }
 
 template <typename T>
-void batch_norm_inference(const Shape& s, const Buffers& b) {
+void batch_norm_inference(const NormShape& s, const Buffers& b) {
   double* mean = b.scratch<double>();
   double* inverse = mean + s.columns;
   for (int64_t c = 0; c < s.columns; ++c) {
@@ -106,7 +107,7 @@ void batch_norm_inference(const Shape& s, const Buffers& b) {
 
 // The workspace holds the sum of dy [C] and the sum of dy xhat [C].
 template <typename T>
-void batch_norm_backward(const Shape& s, const Buffers& b) {
+void batch_norm_backward(const NormShape& s, const Buffers& b) {
   const T* dy = b.input<T>(0);
   const T* x = b.input<T>(1);
   const T* gamma = b.input<T>(2);
@@ -138,7 +139,7 @@ void batch_norm_backward(const Shape& s, const Buffers& b) {
 }
 
 template <typename T>
-void layer_norm(const Shape& s, const Buffers& b) {
+void layer_norm(const NormShape& s, const Buffers& b) {
   const T* gamma = b.input<T>(1);
   const T* beta = b.input<T>(2);
   double* means = static_cast<double*>(b.saved);
@@ -162,7 +163,7 @@ void layer_norm(const Shape& s, const Buffers& b) {
 
 // The workspace holds dgamma [D] and dbeta [D].
 template <typename T>
-void layer_norm_backward(const Shape& s, const Buffers& b) {
+void layer_norm_backward(const NormShape& s, const Buffers& b) {
   const T* gamma = b.input<T>(2);
   const double* means = static_cast<const double*>(b.saved);
   const double* inverses = means + s.rows;
@@ -195,9 +196,9 @@ void layer_norm_backward(const Shape& s, const Buffers& b) {
 }
 
 // Checks the operands dy, x, gamma -> dx, dgamma, dbeta.
-Shape backward_shape(const Operation& op, rt_dtype dtype) {
+NormShape backward_shape(const Operation& op, rt_dtype dtype) {
   expect_counts(op, 3, 3);
-  const Shape s = read_shape(op, 1);
+  const NormShape s = read_norm_shape(op, 1);
   const Dims dims = dims_of(op.input(1));
   expect_input(op, 0, "dy", dtype, dims);
   expect_input(op, 1, "x", dtype, dims);
@@ -213,7 +214,7 @@ Shape backward_shape(const Operation& op, rt_dtype dtype) {
 Kernel make_batch_norm(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "x");
   expect_counts(op, 5, 3);
-  Shape s = read_shape(op, 0);
+  NormShape s = read_norm_shape(op, 0);
   s.momentum = op.number(RT_ATTR_MOMENTUM, 0.1);
   expect_samples(op, s);
   expect_vectors(op, dtype, s, 1, {"gamma", "beta", "running_mean", "running_var"});
@@ -232,7 +233,7 @@ Kernel make_batch_norm(const Operation& op) {
 Kernel make_batch_norm_inference(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "x");
   expect_counts(op, 5, 1);
-  const Shape s = read_shape(op, 0);
+  const NormShape s = read_norm_shape(op, 0);
   expect_vectors(op, dtype, s, 1, {"gamma", "beta", "running_mean", "running_var"});
   expect_output(op, 0, "y", dtype, dims_of(op.input(0)));
   return for_floating(dtype, [&]<typename T>() {
@@ -246,7 +247,7 @@ Kernel make_batch_norm_inference(const Operation& op) {
 
 Kernel make_batch_norm_backward(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "dy");
-  const Shape s = backward_shape(op, dtype);
+  const NormShape s = backward_shape(op, dtype);
   expect_samples(op, s);
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
@@ -260,7 +261,7 @@ Kernel make_batch_norm_backward(const Operation& op) {
 Kernel make_layer_norm(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "x");
   expect_counts(op, 3, 1);
-  const Shape s = read_shape(op, 0);
+  const NormShape s = read_norm_shape(op, 0);
   expect_vectors(op, dtype, s, 1, {"gamma", "beta"});
   expect_output(op, 0, "y", dtype, dims_of(op.input(0)));
   return for_floating(dtype, [&]<typename T>() {
@@ -273,7 +274,7 @@ Kernel make_layer_norm(const Operation& op) {
 
 Kernel make_layer_norm_backward(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "dy");
-  const Shape s = backward_shape(op, dtype);
+  const NormShape s = backward_shape(op, dtype);
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.reads_saved = 2 * s.rows * sizeof(double);

@@ -9,7 +9,7 @@
 namespace backends::reference {
 namespace {
 
-using Shape = rt::sdk::PoolingShape;
+using rt::sdk::PoolingShape;
 
 // The rows [row_begin, row_end) and columns [column_begin, column_end) of a window that lie inside
 // the image.
@@ -18,13 +18,13 @@ struct Inside {
   int64_t count() const { return (row_end - row_begin) * (column_end - column_begin); }
 };
 
-Inside inside(const Shape& s, int64_t p, int64_t q) {
+Inside inside(const PoolingShape& s, int64_t p, int64_t q) {
   const int64_t row = s.window.row(p, 0), column = s.window.column(q, 0);
   return {std::max<int64_t>(row, 0), std::min(row + s.window.kernel_h, s.h),
           std::max<int64_t>(column, 0), std::min(column + s.window.kernel_w, s.w)};
 }
 
-double divisor(const Shape& s, const Inside& in) {
+double divisor(const PoolingShape& s, const Inside& in) {
   return static_cast<double>(s.count_include_pad ? s.window.kernel_h * s.window.kernel_w
                                                  : in.count());
 }
@@ -32,7 +32,7 @@ double divisor(const Shape& s, const Inside& in) {
 // Calls body(image number, output offset of channel 0, the window's part inside the image) for
 // every window.
 template <typename Body>
-void for_each_window(const Shape& s, Body&& body) {
+void for_each_window(const PoolingShape& s, Body&& body) {
   int64_t out = 0;
   for (int64_t n = 0; n < s.n; ++n) {
     for (int64_t p = 0; p < s.p; ++p) {
@@ -43,7 +43,7 @@ void for_each_window(const Shape& s, Body&& body) {
 
 // Saves, for every output element, the offset of the winner within its image, as int64.
 template <typename T>
-void max_pool(const Shape& s, const T* x, T* y, int64_t* winners) {
+void max_pool(const PoolingShape& s, const T* x, T* y, int64_t* winners) {
   for_each_window(s, [&](int64_t n, int64_t out, const Inside& in) {
     const T* image = x + n * s.image();
     for (int64_t c = 0; c < s.c; ++c) {
@@ -63,7 +63,8 @@ void max_pool(const Shape& s, const T* x, T* y, int64_t* winners) {
 
 // `sums` [H*W*C] accumulates the gradient of one image in double.
 template <typename T>
-void max_pool_backward(const Shape& s, const T* dy, const int64_t* winners, double* sums, T* dx) {
+void max_pool_backward(const PoolingShape& s, const T* dy, const int64_t* winners, double* sums,
+                       T* dx) {
   for (int64_t n = 0; n < s.n; ++n) {
     std::fill_n(sums, s.image(), 0.0);
     for (int64_t i = n * s.result(); i < (n + 1) * s.result(); ++i) {
@@ -75,7 +76,7 @@ void max_pool_backward(const Shape& s, const T* dy, const int64_t* winners, doub
 
 // `sums` [C] accumulates one window in double.
 template <typename T>
-void average_pool(const Shape& s, const T* x, double* sums, T* y) {
+void average_pool(const PoolingShape& s, const T* x, double* sums, T* y) {
   for_each_window(s, [&](int64_t n, int64_t out, const Inside& in) {
     const T* image = x + n * s.image();
     std::fill_n(sums, s.c, 0.0);
@@ -92,7 +93,7 @@ void average_pool(const Shape& s, const T* x, double* sums, T* y) {
 
 // `sums` [N*H*W*C] accumulates the whole gradient in double.
 template <typename T>
-void average_pool_backward(const Shape& s, const T* dy, double* sums, T* dx) {
+void average_pool_backward(const PoolingShape& s, const T* dy, double* sums, T* dx) {
   std::fill_n(sums, s.n * s.image(), 0.0);
   for_each_window(s, [&](int64_t n, int64_t out, const Inside& in) {
     const double count = divisor(s, in);
@@ -110,7 +111,7 @@ void average_pool_backward(const Shape& s, const T* dy, double* sums, T* dx) {
 
 Kernel make_max_pool2d(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "x");
-  const Shape s = rt::sdk::pooling_forward_shape(op, dtype);
+  const PoolingShape s = rt::sdk::pooling_forward_shape(op, dtype);
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.saved_bytes = s.n * s.result() * sizeof(int64_t);
@@ -123,7 +124,7 @@ Kernel make_max_pool2d(const Operation& op) {
 
 Kernel make_max_pool2d_backward(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "dy");
-  const Shape s = rt::sdk::pooling_backward_shape(op, dtype);
+  const PoolingShape s = rt::sdk::pooling_backward_shape(op, dtype);
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.reads_saved = s.n * s.result() * sizeof(int64_t);
@@ -138,7 +139,7 @@ Kernel make_max_pool2d_backward(const Operation& op) {
 
 Kernel make_avg_pool2d(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "x");
-  const Shape s = rt::sdk::pooling_forward_shape(op, dtype);
+  const PoolingShape s = rt::sdk::pooling_forward_shape(op, dtype);
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.workspace_bytes = s.c * sizeof(double);
@@ -151,7 +152,7 @@ Kernel make_avg_pool2d(const Operation& op) {
 
 Kernel make_avg_pool2d_backward(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "dy");
-  const Shape s = rt::sdk::pooling_backward_shape(op, dtype);
+  const PoolingShape s = rt::sdk::pooling_backward_shape(op, dtype);
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.workspace_bytes = s.n * s.image() * sizeof(double);

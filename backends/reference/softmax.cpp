@@ -8,11 +8,11 @@
 namespace backends::reference {
 namespace {
 
-struct Shape {
+struct RowsShape {
   int64_t rows, width;
 };
 
-Shape read_shape(const Operation& op, rt_dtype dtype, const char* name) {
+RowsShape read_rows_shape(const Operation& op, rt_dtype dtype, const char* name) {
   const Dims dims = dims_of(input_of_min_rank(op, 0, name, 1));
   if (dims.back() < 1) op.fail("the last dimension is 0, expected at least 1");
   expect_output(op, 0, op.own_input_count() == 1 ? "y" : "dx", dtype, dims);
@@ -24,7 +24,7 @@ template <typename Function>
 Kernel forward(const Operation& op, Function function) {
   const rt_dtype dtype = floating_input(op, 0, "x");
   expect_counts(op, 1, 1);
-  const Shape s = read_shape(op, dtype, "x");
+  const RowsShape s = read_rows_shape(op, dtype, "x");
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.in_place[0] = 1u << 0;
@@ -48,7 +48,7 @@ Kernel backward(const Operation& op, Term term, Last last) {
   const rt_dtype dtype = floating_input(op, 0, "dy");
   expect_counts(op, 2, 1);
   expect_input(op, 1, "y", dtype, dims_of(op.input(0)));
-  const Shape s = read_shape(op, dtype, "dy");
+  const RowsShape s = read_rows_shape(op, dtype, "dy");
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.in_place[0] = 1u << 0 | 1u << 1;

@@ -32,7 +32,7 @@ Milliseconds left(Deadline deadline) {
 
 std::string rank_name(int rank) { return "rank " + std::to_string(rank); }
 
-void append(std::string& list, const std::string& item) {
+void add_to_list(std::string& list, const std::string& item) {
   list += (list.empty() ? "" : ", ") + item;
 }
 
@@ -83,7 +83,7 @@ std::vector<Invitation> fetch_all(const rt_host& host, const Membership& members
     const rt_status status = host.kv_get(host.context, key_of(membership, rank).c_str(), &value,
                                          &size, std::max<int64_t>(rest, 0), &error);
     if (status == RT_ERROR_TIMEOUT) {
-      append(missing, rank_name(rank));
+      add_to_list(missing, rank_name(rank));
     } else if (status != RT_OK) {
       throw lost_error(membership, rank_name(rank), error.message);
     } else if (size != sizeof(value) || value.size != membership.size) {
@@ -125,7 +125,7 @@ Peers meet(const rt_host& host, const Membership& membership, const Device& devi
     return peers;
   }
   std::string ranks;
-  for (const int rank : guests.missing) append(ranks, rank_name(rank));
+  for (const int rank : guests.missing) add_to_list(ranks, rank_name(rank));
   if (Clock::now() < deadline) throw lost_error(membership, ranks, guests.why.c_str());
   const std::string why = guests.why.empty() ? "" : " (" + guests.why + ")";
   throw timeout_error(membership, ranks + why, "did not connect");
@@ -179,7 +179,7 @@ void Mesh::greet(const Membership& membership, shared_memory::Segment segment, D
     std::string ranks;
     for (int peer = 0; peer < size; ++peer) {
       if (peer == rank || greeted[static_cast<std::size_t>(peer)] != 0) continue;
-      if (late || wires_->is_lost(peer)) append(ranks, rank_name(peer));
+      if (late || wires_->is_lost(peer)) add_to_list(ranks, rank_name(peer));
     }
     if (late) throw timeout_error(membership, ranks, "connected but did not greet");
     throw lost_error(membership, ranks, e.what());

@@ -10,7 +10,7 @@ namespace plugins::check {
 
 namespace {
 
-constexpr size_t kBytes = 4096;
+constexpr size_t kBytesOfCapture = 4096;
 
 void require_capture(Context& context) {
   context.device_api();
@@ -21,15 +21,17 @@ void require_capture(Context& context) {
 std::string replays(Context& context) {
   require_capture(context);
   const auto device = context.device();
-  const host::Memory source = device->allocate(kBytes), copy = device->allocate(kBytes);
+  const host::Memory source = device->allocate(kBytesOfCapture),
+                     copy = device->allocate(kBytesOfCapture);
   host::Stream stream = device->create_stream();
-  stream.fill(source.data(), 1, kBytes);
-  stream.fill(copy.data(), 2, kBytes);
+  stream.fill(source.data(), 1, kBytesOfCapture);
+  stream.fill(copy.data(), 2, kBytesOfCapture);
   stream.synchronize();
-  host::Recording recording(stream, [&] { stream.copy(copy.data(), source.data(), kBytes); });
+  host::Recording recording(stream,
+                            [&] { stream.copy(copy.data(), source.data(), kBytesOfCapture); });
   require(first_byte(stream, copy) == 2, "recorded work ran while it was recorded");
   for (const int value : {3, 4, 5}) {
-    stream.fill(source.data(), value, kBytes);
+    stream.fill(source.data(), value, kBytesOfCapture);
     recording.replay(stream);
     const int found = first_byte(stream, copy);
     require(found == value,
@@ -44,9 +46,9 @@ std::string records_other_streams(Context& context) {
   require_capture(context);
   const auto device = context.device();
   host::Event fork = device->create_event(), join = device->create_event();
-  const host::Memory memory = device->allocate(kBytes);
+  const host::Memory memory = device->allocate(kBytesOfCapture);
   host::Stream first = device->create_stream(), second = device->create_stream();
-  first.fill(memory.data(), 0, kBytes);
+  first.fill(memory.data(), 0, kBytesOfCapture);
   first.synchronize();
   host::Recording recording(first, [&] {
     try {
@@ -55,7 +57,7 @@ std::string records_other_streams(Context& context) {
       throw Skip(std::string("the plugin records one stream at a time: ") + refusal.what());
     }
     fork.wait(second);
-    second.fill(memory.data(), 7, kBytes);
+    second.fill(memory.data(), 7, kBytesOfCapture);
     join.record(second);
     join.wait(first);
   });
@@ -71,19 +73,19 @@ std::string records_other_streams(Context& context) {
 std::string works_after_a_discarded_capture(Context& context) {
   require_capture(context);
   const auto device = context.device();
-  const host::Memory memory = device->allocate(kBytes);
+  const host::Memory memory = device->allocate(kBytesOfCapture);
   host::Stream stream = device->create_stream();
-  stream.fill(memory.data(), 1, kBytes);
+  stream.fill(memory.data(), 1, kBytesOfCapture);
   stream.synchronize();
   try {
     const host::Recording recording(stream, [&] {
-      stream.fill(memory.data(), 2, kBytes);
+      stream.fill(memory.data(), 2, kBytesOfCapture);
       throw Skip("given up");
     });
   } catch (const Skip&) {  // the capture has ended without a recording
   }
   require(first_byte(stream, memory) == 1, "a capture that was given up ran its work");
-  stream.fill(memory.data(), 3, kBytes);
+  stream.fill(memory.data(), 3, kBytesOfCapture);
   require(first_byte(stream, memory) == 3, "the stream does not work after a capture was given up");
   return "";
 }

@@ -12,10 +12,10 @@ namespace plugins::check {
 namespace {
 
 using namespace std::chrono_literals;
-using Bytes = std::vector<unsigned char>;
+using Octets = std::vector<unsigned char>;
 
-Bytes pattern(size_t bytes, unsigned seed) {
-  Bytes made(bytes);
+Octets pattern(size_t bytes, unsigned seed) {
+  Octets made(bytes);
   uint32_t state = seed * 2654435761U + 1;
   for (unsigned char& byte : made) {
     state = state * 1664525U + 1013904223U;
@@ -24,7 +24,7 @@ Bytes pattern(size_t bytes, unsigned seed) {
   return made;
 }
 
-void expect_equal(const Bytes& actual, const Bytes& expected, const std::string& what) {
+void expect_equal(const Octets& actual, const Octets& expected, const std::string& what) {
   for (size_t i = 0; i < expected.size(); ++i) {
     require(actual[i] == expected[i],
             fmt::format("{}: byte {} of {} is {:#04x}, expected {:#04x}", what, i, expected.size(),
@@ -33,19 +33,19 @@ void expect_equal(const Bytes& actual, const Bytes& expected, const std::string&
 }
 
 // A place that a copy can read or write: memory of a kind, or pageable memory.
-struct Place {
+struct MemoryPlace {
   const char* name;
   int32_t kind;  // RT_MEMORY_*, or kPageable
   static constexpr int32_t kPageable = -1;
 };
-constexpr Place kPlaces[] = {{"device memory", RT_MEMORY_DEVICE},
-                             {"pinned host memory", RT_MEMORY_PINNED_HOST},
-                             {"pageable host memory", Place::kPageable}};
+constexpr MemoryPlace kPlaces[] = {{"device memory", RT_MEMORY_DEVICE},
+                                   {"pinned host memory", RT_MEMORY_PINNED_HOST},
+                                   {"pageable host memory", MemoryPlace::kPageable}};
 
 class Buffer {
  public:
-  Buffer(const std::shared_ptr<host::Device>& device, const Place& place, size_t bytes) {
-    if (place.kind == Place::kPageable) {
+  Buffer(const std::shared_ptr<host::Device>& device, const MemoryPlace& place, size_t bytes) {
+    if (place.kind == MemoryPlace::kPageable) {
       pageable_.resize(bytes);
     } else {
       memory_ = device->allocate(bytes, place.kind);
@@ -57,19 +57,19 @@ class Buffer {
 
  private:
   host::Memory memory_;
-  Bytes pageable_;
+  Octets pageable_;
 };
 
 // Copies part of a buffer from one place to the other, at an odd offset, and looks also at the
 // bytes around it.
-void copy_between(const std::shared_ptr<host::Device>& device, const Place& from, const Place& to,
-                  size_t bytes) {
+void copy_between(const std::shared_ptr<host::Device>& device, const MemoryPlace& from,
+                  const MemoryPlace& to, size_t bytes) {
   constexpr size_t kBefore = 3, kBehind = 5;
   const size_t whole = kBefore + bytes + kBehind;
   Buffer source(device, from, whole), destination(device, to, whole);
   host::Stream stream = device->create_stream();
-  const Bytes data = pattern(whole, 1), around = pattern(whole, 2);
-  Bytes result(whole);
+  const Octets data = pattern(whole, 1), around = pattern(whole, 2);
+  Octets result(whole);
   stream.copy(source.data(), data.data(), whole);
   stream.copy(destination.data(), around.data(), whole);
   stream.synchronize();
@@ -77,7 +77,7 @@ void copy_between(const std::shared_ptr<host::Device>& device, const Place& from
   stream.synchronize();
   stream.copy(result.data(), destination.data(), whole);
   stream.synchronize();
-  Bytes expected = around;
+  Octets expected = around;
   std::memcpy(expected.data() + kBefore, data.data() + kBefore, bytes);
   expect_equal(result, expected,
                fmt::format("a copy of {} bytes from {} to {}, both at offset {}", bytes, from.name,
@@ -86,8 +86,8 @@ void copy_between(const std::shared_ptr<host::Device>& device, const Place& from
 
 std::string copies_everywhere(Context& context) {
   const auto device = context.device();
-  for (const Place& from : kPlaces) {
-    for (const Place& to : kPlaces) {
+  for (const MemoryPlace& from : kPlaces) {
+    for (const MemoryPlace& to : kPlaces) {
       for (const size_t bytes : {1, 2, 7, 64, 1001, 65536, 300007})
         copy_between(device, from, to, bytes);
     }
@@ -99,14 +99,14 @@ std::string copies_nothing(Context& context) {
   const auto device = context.device();
   const host::Memory memory = device->allocate(64);
   host::Stream stream = device->create_stream();
-  Bytes data(64, 7);
+  Octets data(64, 7);
   stream.fill(memory.data(), 1, 64);
   stream.copy(memory.data(), data.data(), 0);
   stream.fill(memory.data(), 9, 0);
   stream.synchronize();
   stream.copy(data.data(), memory.data(), 64);
   stream.synchronize();
-  expect_equal(data, Bytes(64, 1), "a copy and a fill of 0 bytes");
+  expect_equal(data, Octets(64, 1), "a copy and a fill of 0 bytes");
   return "";
 }
 
@@ -116,7 +116,7 @@ std::string fills_every_value(Context& context) {
   const host::Memory memory = device->allocate(kBytes);
   host::Stream stream = device->create_stream();
   for (const int value : {0, 1, 0x7F, 0x80, 0xA5, 0xFF}) {
-    Bytes expected(kBytes, 0x11), result(kBytes);
+    Octets expected(kBytes, 0x11), result(kBytes);
     std::memset(expected.data() + 1, value, kBytes - 3);
     stream.fill(memory.data(), 0x11, kBytes);
     stream.fill(static_cast<std::byte*>(memory.data()) + 1, value, kBytes - 3);
@@ -132,7 +132,7 @@ std::string keeps_the_order(Context& context) {
   constexpr size_t kBytes = 4096;
   const host::Memory a = device->allocate(kBytes), b = device->allocate(kBytes);
   host::Stream stream = device->create_stream();
-  Bytes result(kBytes);
+  Octets result(kBytes);
   for (int i = 0; i < 200; ++i) {
     stream.fill(a.data(), i & 0xFF, kBytes);
     stream.copy(b.data(), a.data(), kBytes);
@@ -140,7 +140,7 @@ std::string keeps_the_order(Context& context) {
   }
   stream.copy(result.data(), b.data(), kBytes);
   stream.synchronize();
-  expect_equal(result, Bytes(kBytes, 199), "fills and copies in turn on one stream");
+  expect_equal(result, Octets(kBytes, 199), "fills and copies in turn on one stream");
   return "";
 }
 
@@ -156,8 +156,8 @@ std::string reads_pageable_sources_at_once(Context& context) {
   for (const uint64_t wanted : {100, 70001, 3 << 20}) {
     const uint64_t bytes = std::min(wanted, device->largest_buffer());
     const host::Memory memory = device->allocate(bytes);
-    Bytes source = pattern(bytes, 3), result(bytes);
-    const Bytes expected = source;
+    Octets source = pattern(bytes, 3), result(bytes);
+    const Octets expected = source;
     if (busy) busy->queue(stream, 50ms);
     stream.copy(memory.data(), source.data(), bytes);
     std::memset(source.data(), 0xEE, bytes);
@@ -173,7 +173,7 @@ std::string reads_pageable_sources_at_once(Context& context) {
   return "";
 }
 
-std::string synchronizes(Context& context) {
+std::string stream_synchronizes(Context& context) {
   const auto device = context.device();
   Busy busy(device);
   constexpr size_t kBytes = 4096;
@@ -187,7 +187,7 @@ std::string synchronizes(Context& context) {
     stream.copy(pinned.data(), memory.data(), kBytes);
     stream.synchronize();
     const auto* const now = static_cast<const unsigned char*>(pinned.data());
-    expect_equal(Bytes(now, now + kBytes), Bytes(kBytes, static_cast<unsigned char>(round)),
+    expect_equal(Octets(now, now + kBytes), Octets(kBytes, static_cast<unsigned char>(round)),
                  "pinned host memory after stream_synchronize, behind 50 ms of work");
   }
   return "";
@@ -207,7 +207,7 @@ std::string finishes_before_it_is_destroyed(Context& context) {
     stream.copy(pinned.data(), memory.data(), kBytes);
   }
   const auto* const now = static_cast<const unsigned char*>(pinned.data());
-  expect_equal(Bytes(now, now + kBytes), Bytes(kBytes, 5),
+  expect_equal(Octets(now, now + kBytes), Octets(kBytes, 5),
                "pinned host memory after stream_destroy, which waits for queued work");
   return "";
 }
@@ -241,7 +241,7 @@ void add_copy_checks(std::vector<Check>& checks) {
   add("fill with every value of a byte", fills_every_value);
   add("run their work in its order", keeps_the_order);
   add("read a pageable source before the call returns", reads_pageable_sources_at_once);
-  add("have run all work when they are synchronised", synchronizes);
+  add("have run all work when they are synchronised", stream_synchronizes);
   add("run all work before they are destroyed", finishes_before_it_is_destroyed);
   add("queue work without waiting for it", returns_before_the_work_has_run);
 }

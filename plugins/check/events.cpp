@@ -13,20 +13,21 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kBytes = 4096;
+constexpr size_t kBytesOfEvents = 4096;
 
 std::string holds_back_another_stream(Context& context) {
   const auto device = context.device();
   Busy busy(device);
   host::Event event = device->create_event();
-  const host::Memory source = device->allocate(kBytes), copy = device->allocate(kBytes);
+  const host::Memory source = device->allocate(kBytesOfEvents),
+                     copy = device->allocate(kBytesOfEvents);
   host::Stream writer = device->create_stream(), reader = device->create_stream();
   for (int round = 1; round <= 5; ++round) {
     busy.queue(writer, 40ms);
-    writer.fill(source.data(), round, kBytes);
+    writer.fill(source.data(), round, kBytesOfEvents);
     event.record(writer);
     event.wait(reader);
-    reader.copy(copy.data(), source.data(), kBytes);
+    reader.copy(copy.data(), source.data(), kBytesOfEvents);
     const int found = first_byte(reader, copy);
     require(found == round,
             fmt::format("a stream that waits for the event of another one copied {} where the "
@@ -41,16 +42,17 @@ std::string holds_back_a_writer(Context& context) {
   const auto device = context.device();
   Busy busy(device);
   host::Event event = device->create_event();
-  const host::Memory source = device->allocate(kBytes), copy = device->allocate(kBytes);
+  const host::Memory source = device->allocate(kBytesOfEvents),
+                     copy = device->allocate(kBytesOfEvents);
   host::Stream reader = device->create_stream(), writer = device->create_stream();
   for (int round = 1; round <= 5; ++round) {
-    writer.fill(source.data(), round, kBytes);
+    writer.fill(source.data(), round, kBytesOfEvents);
     writer.synchronize();
     busy.queue(reader, 40ms);
-    reader.copy(copy.data(), source.data(), kBytes);
+    reader.copy(copy.data(), source.data(), kBytesOfEvents);
     event.record(reader);
     event.wait(writer);
-    writer.fill(source.data(), 0xEE, kBytes);
+    writer.fill(source.data(), 0xEE, kBytesOfEvents);
     const int found = first_byte(reader, copy);
     writer.synchronize();
     require(found == round,
@@ -103,19 +105,19 @@ std::string queries_truly(Context& context) {
   throw Fault("event_query never answered RT_NOT_READY behind 1.6 s of work");
 }
 
-std::string synchronizes(Context& context) {
+std::string event_synchronizes(Context& context) {
   const auto device = context.device();
   Busy busy(device);
   host::Event event = device->create_event();
-  const host::Memory memory = device->allocate(kBytes),
-                     pinned = device->allocate(kBytes, RT_MEMORY_PINNED_HOST);
+  const host::Memory memory = device->allocate(kBytesOfEvents),
+                     pinned = device->allocate(kBytesOfEvents, RT_MEMORY_PINNED_HOST);
   host::Stream stream = device->create_stream();
   auto* const seen = static_cast<volatile unsigned char*>(pinned.data());
   for (int round = 1; round <= 3; ++round) {
     *seen = 0;
     busy.queue(stream, 60ms);
-    stream.fill(memory.data(), round, kBytes);
-    stream.copy(pinned.data(), memory.data(), kBytes);
+    stream.fill(memory.data(), round, kBytesOfEvents);
+    stream.copy(pinned.data(), memory.data(), kBytesOfEvents);
     event.record(stream);
     event.synchronize();
     const int found = *seen;
@@ -132,16 +134,17 @@ std::string follows_the_latest_record(Context& context) {
   const auto device = context.device();
   Busy busy(device);
   host::Event event = device->create_event();
-  const host::Memory source = device->allocate(kBytes), copy = device->allocate(kBytes);
+  const host::Memory source = device->allocate(kBytesOfEvents),
+                     copy = device->allocate(kBytesOfEvents);
   host::Stream first = device->create_stream(), second = device->create_stream();
   for (int round = 1; round <= 3; ++round) {
     event.record(first);
     first.synchronize();  // the earlier record is complete
     busy.queue(first, 60ms);
-    first.fill(source.data(), round, kBytes);
+    first.fill(source.data(), round, kBytesOfEvents);
     event.record(first);
     event.wait(second);
-    second.copy(copy.data(), source.data(), kBytes);
+    second.copy(copy.data(), source.data(), kBytesOfEvents);
     const int found = first_byte(second, copy);
     require(found == round,
             fmt::format("a stream copied {}, expected {}: it waited for an earlier record of the "
@@ -208,16 +211,17 @@ std::string measures_time(Context& context) {
 std::string may_go_before_its_work(Context& context) {
   const auto device = context.device();
   Busy busy(device);
-  const host::Memory source = device->allocate(kBytes), copy = device->allocate(kBytes);
+  const host::Memory source = device->allocate(kBytesOfEvents),
+                     copy = device->allocate(kBytesOfEvents);
   host::Stream first = device->create_stream(), second = device->create_stream();
   busy.queue(first, 60ms);
-  first.fill(source.data(), 9, kBytes);
+  first.fill(source.data(), 9, kBytesOfEvents);
   {
     host::Event event = device->create_event();
     event.record(first);
     event.wait(second);
   }
-  second.copy(copy.data(), source.data(), kBytes);
+  second.copy(copy.data(), source.data(), kBytesOfEvents);
   const int found = first_byte(second, copy);
   require(found == 9,
           fmt::format("a stream copied {}, expected 9: its wait was lost when the event "
@@ -236,7 +240,7 @@ void add_event_checks(std::vector<Check>& checks) {
   add("hold back a stream that would overwrite what another one reads", holds_back_a_writer);
   add("are recorded and waited for without waiting in the call", does_not_wait_itself);
   add("answer a query with RT_NOT_READY while work before them runs", queries_truly);
-  add("have completed when they are synchronised", synchronizes);
+  add("have completed when they are synchronised", event_synchronizes);
   add("stand for their latest record", follows_the_latest_record);
   add("hold a waiting stream back only for the record of that moment",
       waits_for_the_record_of_the_moment);

@@ -205,7 +205,7 @@ std::string creates_in_threads(Context& context) {
   return "";
 }
 
-std::string gives_everything_back(Context& context) {
+std::string device_gives_everything_back(Context& context) {
   const std::vector<Case> cases = taken_cases(context);
   const auto device = context.device();
   const auto rounds = [&](int count) {
@@ -326,7 +326,7 @@ void add_launch_checks(std::vector<Check>& checks) {
   add("of shapes that do not fit are refused", refuses_bad_shapes);
   add("are made by several threads at the same time", creates_in_threads);
   add("run on several streams at the same time", launches_in_threads);
-  add("leave no memory behind when they are destroyed", gives_everything_back);
+  add("leave no memory behind when they are destroyed", device_gives_everything_back);
   add("leave no memory behind when they run", launches_without_leaving_memory);
 }
 

@@ -326,7 +326,7 @@ int64_t open_files() {
   return std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator{});
 }
 
-std::string gives_everything_back(Context& context) {
+std::string reader_gives_everything_back(Context& context) {
   const auto rounds = [&](int count) {
     for (int n = 0; n < count; ++n) {
       const Dataset data = open_sample(context, context.plugin());
@@ -402,7 +402,7 @@ void add_reader_checks(std::vector<Check>& checks) {
   add("refuse the sample without its end, or read what is there", survives_its_end_cut_off);
   add("refuse options that are no values of their types", refuses_wrong_options);
   add("know structs of older and newer hosts", knows_other_sizes);
-  add("leave no memory and no open file behind", gives_everything_back);
+  add("leave no memory and no open file behind", reader_gives_everything_back);
 }
 
 }  // namespace plugins::check

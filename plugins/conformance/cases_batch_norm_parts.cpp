@@ -4,8 +4,8 @@
 namespace plugins::conformance {
 namespace {
 
-constexpr double kEpsilon = 1e-5;
-const Values kX{-2.0, 3.0, 11};
+constexpr double kEpsilonOfParts = 1e-5;
+const Values kXOfParts{-2.0, 3.0, 11};
 const Values kPositive{0.5, 2.0};
 
 // Weights of the samples (rows); a sample of weight 0 is padding.
@@ -24,27 +24,27 @@ Dims moments_of(const Dims& x) { return {2 * x.back() + 1}; }
 Builder apply(rt_dtype dtype, const Dims& x) {
   const Dims c = {x.back()};
   Builder b(RT_OP_BATCH_NORM_APPLY, dtype, label(x));
-  b.in(x, kX).wide_in(c, kPositive).wide_in(c).wide_in(moments_of(x), kPositive).out(x);
-  return b.number(RT_ATTR_EPSILON, kEpsilon);
+  b.in(x, kXOfParts).wide_in(c, kPositive).wide_in(c).wide_in(moments_of(x), kPositive).out(x);
+  return b.number(RT_ATTR_EPSILON, kEpsilonOfParts);
 }
 
 Builder backward_statistics(rt_dtype dtype, const Dims& x) {
   Builder b(RT_OP_BATCH_NORM_BACKWARD_STATISTICS, dtype, label(x));
-  b.in(x).in(x, kX).wide_in(moments_of(x), kPositive).wide_out({1, 2 * x.back()});
-  return b.number(RT_ATTR_EPSILON, kEpsilon);
+  b.in(x).in(x, kXOfParts).wide_in(moments_of(x), kPositive).wide_out({1, 2 * x.back()});
+  return b.number(RT_ATTR_EPSILON, kEpsilonOfParts);
 }
 
 Builder statistics(rt_dtype dtype, const Dims& x, const Rows& rows) {
   Builder b(RT_OP_BATCH_NORM_STATISTICS, dtype, label(x) + rows.label);
-  return b.in(x, kX).wide_in({x.front()}, rows.weight).wide_out({1, 2 * x.back() + 1});
+  return b.in(x, kXOfParts).wide_in({x.front()}, rows.weight).wide_out({1, 2 * x.back() + 1});
 }
 
 Builder backward_apply(rt_dtype dtype, const Dims& x, const Rows& rows, const Values& moments) {
   const Dims c = {x.back()}, sums = {2 * x.back()};
   Builder b(RT_OP_BATCH_NORM_BACKWARD_APPLY, dtype, label(x) + rows.label);
-  b.in(x).in(x, kX).wide_in(c, kPositive).wide_in(moments_of(x), moments);
+  b.in(x).in(x, kXOfParts).wide_in(c, kPositive).wide_in(moments_of(x), moments);
   b.wide_in(sums).wide_in({x.front()}, rows.weight).out(x);
-  return b.number(RT_ATTR_EPSILON, kEpsilon);
+  return b.number(RT_ATTR_EPSILON, kEpsilonOfParts);
 }
 
 Builder merge(rt_dtype dtype, const Dims& parts, const std::string& what, int64_t zero_every) {

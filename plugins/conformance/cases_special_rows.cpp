@@ -65,7 +65,7 @@ void softmax_cases(Cases& cases, rt_dtype dtype) {
 
 // Number of rows of logits; the weight of every fourth row is 0.
 constexpr int64_t kRows = 8;
-const Values kWeight{0.1, 1.0, 3, 4};
+const Values kWeightOfRows{0.1, 1.0, 3, 4};
 
 Builder classes(const char* op, rt_dtype dtype, const std::string& name, Values logits) {
   Builder b(op, dtype, name);
@@ -76,7 +76,7 @@ Builder classes(const char* op, rt_dtype dtype, const std::string& name, Values 
 void classification_cases(Cases& cases, rt_dtype dtype, const std::string& name, Values logits) {
   const Dims dims = {kRows, 17};
   const auto weighted = [&](const char* op) {
-    return classes(op, dtype, name, logits).wide_in({kRows}, kWeight);
+    return classes(op, dtype, name, logits).wide_in({kRows}, kWeightOfRows);
   };
   cases.push_back(weighted(RT_OP_CROSS_ENTROPY).wide_out({1}).mandatory());
   cases.push_back(weighted(RT_OP_CROSS_ENTROPY_BACKWARD).wide_in({1}).out(dims).mandatory());
@@ -100,7 +100,7 @@ void regression_cases(Cases& cases, rt_dtype dtype, const std::string& name, Val
   const Dims dims = {kRows, 17};
   const auto start = [&](const char* op) {
     Builder b(op, dtype, name);
-    b.in(dims, y).in(dims).wide_in({kRows}, kWeight);
+    b.in(dims, y).in(dims).wide_in({kRows}, kWeightOfRows);
     return b;
   };
   cases.push_back(start(RT_OP_MEAN_SQUARED_ERROR).wide_out({1}));
@@ -111,7 +111,7 @@ void merges_cases(Cases& cases, rt_dtype dtype) {
   const auto merge = [&](const std::string& name, Values parts) {
     cases.push_back(Builder(RT_OP_CROSS_ENTROPY_MERGE, dtype, name)
                         .in({3, kRows, 4}, parts)
-                        .in({kRows}, kWeight)
+                        .in({kRows}, kWeightOfRows)
                         .out({1})
                         .out({kRows, 2})
                         .out({1}));
@@ -138,12 +138,12 @@ void losses_cases(Cases& cases, rt_dtype dtype) {
 }
 
 // Operands that forward and backward operation share.
-const Values kGamma{0.5, 1.5, 12};
+const Values kGammaOfRows{0.5, 1.5, 12};
 
 Builder batch_norm(rt_dtype dtype, const std::string& name, const Dims& x, Values values) {
   const Dims c = {x.back()};
   Builder b(RT_OP_BATCH_NORM, dtype, label(x) + " " + name);
-  b.in(x, values).wide_in(c, kGamma).wide_in(c).wide_in(c).wide_in(c, Values{0.5, 2.0});
+  b.in(x, values).wide_in(c, kGammaOfRows).wide_in(c).wide_in(c).wide_in(c, Values{0.5, 2.0});
   b.out(x).wide_out(c).wide_out(c).number(RT_ATTR_EPSILON, 1e-12);
   return b.number(RT_ATTR_MOMENTUM, 0.2);
 }
@@ -151,14 +151,14 @@ Builder batch_norm(rt_dtype dtype, const std::string& name, const Dims& x, Value
 Builder layer_norm(rt_dtype dtype, const std::string& name, const Dims& x, Values values) {
   const Dims d = {x.back()};
   Builder b(RT_OP_LAYER_NORM, dtype, label(x) + " " + name);
-  return b.in(x, values).wide_in(d, kGamma).wide_in(d).out(x).number(RT_ATTR_EPSILON, 1e-12);
+  return b.in(x, values).wide_in(d, kGammaOfRows).wide_in(d).out(x).number(RT_ATTR_EPSILON, 1e-12);
 }
 
 Builder backward(const char* op, rt_dtype dtype, const std::string& name, const Dims& x,
                  const Builder& forward) {
   const Dims d = {x.back()};
   Builder b(op, dtype, label(x) + " " + name);
-  b.in(x, Values{-1.0, 1.0, 13}).in(x, forward.get().inputs[0]).wide_in(d, kGamma);
+  b.in(x, Values{-1.0, 1.0, 13}).in(x, forward.get().inputs[0]).wide_in(d, kGammaOfRows);
   b.out(x).wide_out(d).wide_out(d).number(RT_ATTR_EPSILON, 1e-12);
   return b.forward(forward);
 }
@@ -189,7 +189,7 @@ void normalisation_cases(Cases& cases, rt_dtype dtype) {
          {std::pair{" nearly constant", nearly}, std::pair{" one huge", with(1e15, far, 0)}})
       cases.push_back(Builder(RT_OP_BATCH_NORM_STATISTICS, dtype, label(x) + name)
                           .in(x, values)
-                          .in({x[0]}, kWeight)
+                          .in({x[0]}, kWeightOfRows)
                           .out({1, 2 * x.back() + 1}));
   }
 }

@@ -11,7 +11,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Call kSum{.kind = RT_ALL_REDUCE, .dtype = RT_FLOAT32, .reduction = RT_SUM, .count = 1021};
+constexpr Call kSumOfGroup{
+    .kind = RT_ALL_REDUCE, .dtype = RT_FLOAT32, .reduction = RT_SUM, .count = 1021};
 constexpr Call kGather{.kind = RT_ALL_GATHER, .dtype = RT_FLOAT32, .count = 17};
 
 // The colour or key of every rank, computed from the rank.
@@ -27,7 +28,7 @@ const auto kZero = [](int32_t) { return 0; };
 // The sum shows which ranks are in the team, the all-gather shows their order.
 void use(Session& session, const std::optional<Team>& team) {
   if (!team) return;
-  if (session.claims(kSum)) Exchange(session, *team, kSum).run();
+  if (session.claims(kSumOfGroup)) Exchange(session, *team, kSumOfGroup).run();
   if (session.claims(kGather)) Exchange(session, *team, kGather).run();
 }
 
@@ -68,12 +69,13 @@ void nested(Session& session) {
 // Works of a communicator and of one split from it, in flight together and finished in another
 // order.
 void parent_and_child(Session& session) {
-  session.require(kSum);
+  session.require(kSumOfGroup);
   const auto child = split(
       session, session.team(), [](int32_t r) { return r % 2; }, kRank);
   std::vector<std::unique_ptr<Exchange>> exchanges;
   for (int i = 0; i < 16; ++i) {
-    exchanges.push_back(std::make_unique<Exchange>(session, i % 2 ? *child : session.team(), kSum));
+    exchanges.push_back(
+        std::make_unique<Exchange>(session, i % 2 ? *child : session.team(), kSumOfGroup));
     exchanges.back()->start();
   }
   for (auto it = exchanges.rbegin(); it != exchanges.rend(); ++it) (*it)->finish();
@@ -81,7 +83,7 @@ void parent_and_child(Session& session) {
 
 // Two communicators, each used by a thread of its own.
 void concurrent(Session& session) {
-  session.require(kSum);
+  session.require(kSumOfGroup);
   if (session.flags() & RT_COMM_SINGLE_THREAD) throw Skip("all calls must come from one thread");
   const auto first = split(session, session.team(), kZero, kRank);
   const auto second = split(session, session.team(), kZero, [](int32_t r) { return -r; });
@@ -89,13 +91,13 @@ void concurrent(Session& session) {
   std::exception_ptr error;
   std::thread thread([&] {
     try {
-      for (int i = 0; i < 50; ++i) Exchange(other, *second, kSum).run();
+      for (int i = 0; i < 50; ++i) Exchange(other, *second, kSumOfGroup).run();
     } catch (...) {
       error = std::current_exception();
     }
   });
   try {
-    for (int i = 0; i < 50; ++i) Exchange(session, *first, kSum).run();
+    for (int i = 0; i < 50; ++i) Exchange(session, *first, kSumOfGroup).run();
   } catch (...) {
     thread.join();
     throw;

@@ -11,7 +11,7 @@
 namespace plugins::conformance {
 namespace {
 
-constexpr uint64_t kGuardBytes = 64;
+constexpr uint64_t kGuardOfSession = 64;
 constexpr auto kGuard = std::byte{0xA5};
 
 uint64_t bytes_of(const Call& call, uint64_t count) {
@@ -83,7 +83,7 @@ std::optional<Team> Session::split(const Team& parent, const std::vector<int32_t
 
 CommunicatorBuffer::CommunicatorBuffer(host::Device* device, uint64_t bytes) : bytes_(bytes) {
   if (bytes == 0) return;
-  host_.assign(bytes + kGuardBytes, std::byte{0xFF});
+  host_.assign(bytes + kGuardOfSession, std::byte{0xFF});
   std::fill(host_.begin() + static_cast<std::ptrdiff_t>(bytes), host_.end(), kGuard);
   if (device == nullptr) return;
   device_ = device->shared_from_this();

@@ -7,7 +7,7 @@
 namespace plugins::host {
 namespace {
 
-struct Header {
+struct FrameHeader {
   Frame kind;
   uint32_t bytes;
 };
@@ -34,14 +34,14 @@ void take(Answer& answer, Frame kind, std::string_view payload) {
 }  // namespace
 
 std::string make_frame(Frame kind, std::string_view payload) {
-  const Header header{kind, static_cast<uint32_t>(payload.size())};
+  const FrameHeader header{kind, static_cast<uint32_t>(payload.size())};
   std::string bytes(reinterpret_cast<const char*>(&header), sizeof(header));
   return bytes += payload;
 }
 
 Answer read_answer(std::string_view bytes) {
   Answer answer;
-  Header header;
+  FrameHeader header;
   while (bytes.size() >= sizeof(header) && !answer.complete()) {
     std::memcpy(&header, bytes.data(), sizeof(header));
     bytes.remove_prefix(sizeof(header));

@@ -32,7 +32,7 @@ std::string plugin_text(const std::filesystem::path& path) {
   return "plugin " + printable(path.string());
 }
 
-[[noreturn]] void refuse(const CheckedFile& file, const std::string& reason) {
+[[noreturn]] void refuse_file(const CheckedFile& file, const std::string& reason) {
   throw Error(RT_ERROR_UNAVAILABLE, plugin_text(file.named) + ": " + reason);
 }
 
@@ -64,17 +64,17 @@ void check_processor(const CheckedFile& file, const FileHeader& header) {
   if (width == kNativeClass && order == __ehdr_start.e_ident[EI_DATA] &&
       header.e_machine == __ehdr_start.e_machine)
     return;
-  refuse(file, "is for another processor: got " + processor_of(header.e_machine, width) +
-                   ", expected " + processor_of(__ehdr_start.e_machine, kNativeClass) +
-                   "; build it on a machine like this one");
+  refuse_file(file, "is for another processor: got " + processor_of(header.e_machine, width) +
+                        ", expected " + processor_of(__ehdr_start.e_machine, kNativeClass) +
+                        "; build it on a machine like this one");
 }
 
 // Opens the file that is at the path now and refuses it unless it is the file that was checked.
 Descriptor open_checked(const CheckedFile& file) {
   Descriptor descriptor(::open(file.path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
-  if (!descriptor) refuse(file, std::string("cannot be opened: ") + std::strerror(errno));
+  if (!descriptor) refuse_file(file, std::string("cannot be opened: ") + std::strerror(errno));
   if (identity_of(descriptor.get(), plugin_text(file.named)) != file.identity)
-    refuse(file, "has changed since it was checked; start again when nobody writes it");
+    refuse_file(file, "has changed since it was checked; start again when nobody writes it");
   return descriptor;
 }
 
@@ -95,9 +95,10 @@ bool read_at(const Descriptor& descriptor, void* to, std::size_t bytes, uint64_t
 void check_part(const CheckedFile& file, const char* part, uint64_t offset, uint64_t bytes) {
   const uint64_t size = file.identity.bytes;
   if (offset <= size && bytes <= size - offset) return;
-  refuse(file, "is cut off: its " + std::string(part) + " (" + std::to_string(bytes) +
-                   " bytes from byte " + std::to_string(offset) + " on) does not fit into its " +
-                   std::to_string(size) + " bytes; build or copy it again");
+  refuse_file(file, "is cut off: its " + std::string(part) + " (" + std::to_string(bytes) +
+                        " bytes from byte " + std::to_string(offset) +
+                        " on) does not fit into its " + std::to_string(size) +
+                        " bytes; build or copy it again");
 }
 
 // Refuses the file unless it is for this processor and everything that its ELF headers describe
@@ -114,7 +115,7 @@ void check_complete(const CheckedFile& file, const Descriptor& descriptor) {
              uint64_t{header.e_shnum} * header.e_shentsize);
   std::vector<Segment> segments(header.e_phnum);
   if (!read_at(descriptor, segments.data(), segments.size() * sizeof(Segment), header.e_phoff))
-    refuse(file, std::string("cannot be read: ") + std::strerror(errno));
+    refuse_file(file, std::string("cannot be read: ") + std::strerror(errno));
   for (const Segment& segment : segments) {
     if (segment.p_type == PT_LOAD || segment.p_type == PT_DYNAMIC)
       check_part(file, "segment", segment.p_offset, segment.p_filesz);
@@ -139,18 +140,18 @@ rt_plugin_entry_fn open_library(const CheckedFile& file) {
   check_complete(file, open_checked(file));
   ::dlerror();
   void* library = ::dlopen(file.path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) refuse(file, "cannot be loaded: " + loader_words());
+  if (library == nullptr) refuse_file(file, "cannot be loaded: " + loader_words());
   open_checked(file);
   void* symbol = ::dlsym(library, RT_PLUGIN_ENTRY_SYMBOL);
   if (symbol == nullptr) {
-    refuse(file, "is not a plugin of this runtime, it does not export " RT_PLUGIN_ENTRY_SYMBOL
-                 ": " +
-                     loader_words());
+    refuse_file(file, "is not a plugin of this runtime, it does not export " RT_PLUGIN_ENTRY_SYMBOL
+                      ": " +
+                          loader_words());
   }
   struct link_map* own = nullptr;
   if (::dlinfo(library, RTLD_DI_LINKMAP, &own) != 0 || owner_of(symbol) != own) {
-    refuse(file, "does not export " RT_PLUGIN_ENTRY_SYMBOL
-                 " itself; one of the libraries that it depends on does");
+    refuse_file(file, "does not export " RT_PLUGIN_ENTRY_SYMBOL
+                      " itself; one of the libraries that it depends on does");
   }
   return reinterpret_cast<rt_plugin_entry_fn>(symbol);
 }

@@ -51,7 +51,7 @@ constexpr SlotSpec kReaderSlots[] = {{"formats"}, {"open"}, {"info"}, {"read"}, 
 constexpr SlotSpec kOperationsSlots[] = {{"specs"}};
 
 // Every table begins with its size and version, followed by function pointers.
-struct Header {
+struct TableHeader {
   uint32_t size;
   uint32_t version;
 };
@@ -86,7 +86,7 @@ constexpr Interface kOperations{RT_INTERFACE_OPERATIONS, RT_OPERATIONS_API_VERSI
                                     "; rebuild the plugin with the headers of this runtime");
 }
 
-void check_header(const Header& header, const Interface& interface, const std::string& who) {
+void check_header(const TableHeader& header, const Interface& interface, const std::string& who) {
   if (header.version != interface.version) {
     refuse(who, interface,
            "was asked for in version " + std::to_string(interface.version) + " and says version " +
@@ -105,7 +105,7 @@ void check_header(const Header& header, const Interface& interface, const std::s
 void check_slots(const std::byte* table, const Interface& interface, const std::string& who) {
   for (std::size_t i = 0; i < interface.slots.size(); ++i) {
     Slot slot;
-    std::memcpy(&slot, table + sizeof(Header) + i * sizeof(Slot), sizeof(slot));
+    std::memcpy(&slot, table + sizeof(TableHeader) + i * sizeof(Slot), sizeof(slot));
     if (slot == nullptr && interface.slots[i].mandatory) {
       refuse(who, interface, std::string("has an empty slot '") + interface.slots[i].name + "'");
     }
@@ -128,7 +128,7 @@ std::optional<Table> adopt(const rt_plugin& plugin, const Interface& interface,
                            const std::string& who) {
   const void* offered = ask(plugin, interface, who);
   if (offered == nullptr) return std::nullopt;
-  Header header;
+  TableHeader header;
   std::memcpy(&header, offered, sizeof(header));
   check_header(header, interface, who);
   Table table{};
@@ -139,7 +139,7 @@ std::optional<Table> adopt(const rt_plugin& plugin, const Interface& interface,
 }
 
 constexpr bool lists_all(const Interface& interface) {
-  return interface.least_size == sizeof(Header) + interface.slots.size() * sizeof(Slot);
+  return interface.least_size == sizeof(TableHeader) + interface.slots.size() * sizeof(Slot);
 }
 static_assert(lists_all(kDevice) && lists_all(kKernel) && lists_all(kCommunicator) &&
               lists_all(kCapture) && lists_all(kNative) && lists_all(kReader) &&

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr int kMaxLinks = 40;  // the limit of the Linux kernel
 
-[[noreturn]] void refuse(const std::string& what, const std::string& reason) {
+[[noreturn]] void distrust(const std::string& what, const std::string& reason) {
   throw Error(RT_ERROR_UNAVAILABLE, what + ": " + reason);
 }
 
@@ -124,7 +124,7 @@ class Walk {
       rest_.pop_front();
       step(name);
     }
-    if (result_.path.empty()) refuse(what_, "is not a regular file but a folder");
+    if (result_.path.empty()) distrust(what_, "is not a regular file but a folder");
     return result_;
   }
 
@@ -147,7 +147,7 @@ class Walk {
   // Steps into the entry `name` of `here_`, a folder that was checked.
   void step(const std::string& name) {
     const fs::path path = name == ".." ? real_.parent_path() : real_ / name;
-    if (!result_.path.empty()) refuse(what_, shown(result_.path) + " is not a folder");
+    if (!result_.path.empty()) distrust(what_, shown(result_.path) + " is not a folder");
     Descriptor next(::openat(here_.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
     if (!next) cannot_read(path);
     const struct stat status = status_of(next, path);
@@ -175,7 +175,7 @@ class Walk {
 
   void follow_link(const fs::path& path, const Descriptor& link) {
     if (++links_ > kMaxLinks)
-      refuse(what_, "goes through too many links, the last is " + shown(path));
+      distrust(what_, "goes through too many links, the last is " + shown(path));
     char target[PATH_MAX];
     const ssize_t length = ::readlinkat(link.get(), "", target, sizeof(target));
     if (length <= 0 || length == static_cast<ssize_t>(sizeof(target))) cannot_read(path);
@@ -185,7 +185,7 @@ class Walk {
   }
 
   void finish(const fs::path& path, const struct stat& status) {
-    if (!S_ISREG(status.st_mode)) refuse(what_, "is not a regular file");
+    if (!S_ISREG(status.st_mode)) distrust(what_, "is not a regular file");
     check_writers(path, status, "file");
     result_.path = path;
     result_.identity = identity_in(status);
@@ -201,10 +201,10 @@ class Walk {
     std::string allowed;
     for (const uid_t user : trusted_.users)
       allowed += (allowed.empty() ? "" : ", ") + user_name(user);
-    refuse(what_, shown(path) + " belongs to " + user_name(status.st_uid) +
-                      ", who could replace it; it must belong to one of: " + allowed +
-                      "; run: chown " + std::to_string(::geteuid()) + " " + shown(path) +
-                      ", or install it elsewhere");
+    distrust(what_, shown(path) + " belongs to " + user_name(status.st_uid) +
+                        ", who could replace it; it must belong to one of: " + allowed +
+                        "; run: chown " + std::to_string(::geteuid()) + " " + shown(path) +
+                        ", or install it elsewhere");
   }
 
   void check_writers(const fs::path& path, const struct stat& status, const char* kind) const {
@@ -212,18 +212,20 @@ class Walk {
     const bool world = (status.st_mode & S_IWOTH) != 0;
     const bool group = (status.st_mode & S_IWGRP) != 0;
     const std::string change = std::string("chmod ") + (group ? "g" : "") + (world ? "o" : "");
-    refuse(what_, std::string("the ") + kind + " " + shown(path) + " is " +
-                      (world ? "world-writable" : "group-writable") + " (mode " +
-                      mode_text(status.st_mode) +
-                      (world ? "" : ", gid " + std::to_string(status.st_gid)) +
-                      "), so others could have replaced it; run: " + change + "-w " + shown(path));
+    distrust(what_, std::string("the ") + kind + " " + shown(path) + " is " +
+                        (world ? "world-writable" : "group-writable") + " (mode " +
+                        mode_text(status.st_mode) +
+                        (world ? "" : ", gid " + std::to_string(status.st_gid)) +
+                        "), so others could have replaced it; run: " + change + "-w " +
+                        shown(path));
   }
 
   // Refuses links and files in a folder like /tmp, where anybody can create one.
   void check_holder(const fs::path& path) const {
     if (!open_to_others_) return;
-    refuse(what_, shown(path) + " lies in a folder where others can put files too (" +
-                      shown(real_) + "); move it into a folder of its own that only you can write");
+    distrust(what_, shown(path) + " lies in a folder where others can put files too (" +
+                        shown(real_) +
+                        "); move it into a folder of its own that only you can write");
   }
 
   struct stat status_of(const Descriptor& descriptor, const fs::path& path) const {
@@ -233,7 +235,7 @@ class Walk {
   }
 
   [[noreturn]] void cannot_read(const fs::path& path) const {
-    refuse(what_, "cannot read " + shown(path) + ": " + std::strerror(errno));
+    distrust(what_, "cannot read " + shown(path) + ": " + std::strerror(errno));
   }
 
   static std::string shown(const fs::path& path) { return printable(path.string()); }
@@ -252,19 +254,19 @@ class Walk {
 
 CheckedFile check_file(const fs::path& path, const std::string& what) {
   if (!path.is_absolute()) {
-    refuse(what,
-           "the path is relative; plugins are named by absolute path, so that the current "
-           "folder cannot choose the code that runs");
+    distrust(what,
+             "the path is relative; plugins are named by absolute path, so that the current "
+             "folder cannot choose the code that runs");
   }
   if (std::find(path.begin(), path.end(), "..") != path.end())
-    refuse(what, "the path contains '..'; write the folder out");
+    distrust(what, "the path contains '..'; write the folder out");
   return Walk(path, what).run();
 }
 
 FileIdentity identity_of(int descriptor, const std::string& what) {
   struct stat status {};
   if (::fstat(descriptor, &status) != 0)
-    refuse(what, std::string("cannot be read: ") + std::strerror(errno));
+    distrust(what, std::string("cannot be read: ") + std::strerror(errno));
   return identity_in(status);
 }
 

@@ -21,7 +21,7 @@ using plugins::host::PostOp;
 constexpr int kVersion = 1;
 constexpr const char* kFormat = "runtime verify case";
 // Largest number of elements of a tensor in a case. The size of the files bounds what is read.
-constexpr int64_t kMostElements = int64_t{1} << 40;
+constexpr int64_t kMostElementsOfCase = int64_t{1} << 40;
 
 template <class T>
 struct Name {
@@ -172,9 +172,9 @@ rt_tensor_desc read_tensor(const Field& field) {
   std::vector<int64_t> dims;
   int64_t elements = 1;
   for (const Field& dim : field["shape"].items(RT_MAX_RANK)) {
-    dims.push_back(dim.integer(0, kMostElements));
-    if (__builtin_mul_overflow(elements, dims.back(), &elements) || elements > kMostElements)
-      field["shape"].fail("at most " + std::to_string(kMostElements) + " elements");
+    dims.push_back(dim.integer(0, kMostElementsOfCase));
+    if (__builtin_mul_overflow(elements, dims.back(), &elements) || elements > kMostElementsOfCase)
+      field["shape"].fail("at most " + std::to_string(kMostElementsOfCase) + " elements");
   }
   const rt_dtype dtype = field["dtype"].one_of(kTypes);
   const uint64_t layout = field["layout_id"].id();
@@ -238,7 +238,7 @@ void read_origin(const Field& field, CaseOrigin& origin) {
   origin.phase = field["phase"].text(100);
   origin.against = field["against"].text(4000);
   origin.step = field["step"].integer(1, INT64_MAX) - 1;
-  origin.rows = field["rows"].integer(0, kMostElements);
+  origin.rows = field["rows"].integer(0, kMostElementsOfCase);
   origin.operations = static_cast<size_t>(field["operations"].integer(1, INT32_MAX));
   origin.operation =
       static_cast<size_t>(field["number"].integer(1, static_cast<int64_t>(origin.operations)) - 1);

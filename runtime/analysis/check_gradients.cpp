@@ -7,6 +7,7 @@
 #include <numeric>
 #include <random>
 
+#include "runtime/analysis/element.h"
 #include "runtime/exec/device_target.h"
 #include "runtime/exec/program.h"
 #include "runtime/graph/autodiff.h"
@@ -27,7 +28,7 @@ using graph::ValueKind;
 using Numbers = std::vector<double>;
 
 constexpr int64_t kSamples = 2;
-constexpr size_t kMostElements = 64;
+constexpr size_t kMostElementsChecked = 64;
 constexpr double kStep = 1e-5;
 
 // One operation with operands of its own: the sum of its output times random weights, and the
@@ -156,19 +157,12 @@ class OneOperation {
   plugins::host::Stream stream_;  // last: destroyed first, which waits for its work
 };
 
-std::vector<int64_t> index_of(size_t element, const Dims& dims) {
-  std::vector<int64_t> index(dims.size());
-  auto rest = static_cast<int64_t>(element);
-  for (size_t i = dims.size(); i-- > 0; rest /= dims[i]) index[i] = rest % dims[i];
-  return index;
-}
-
-// All elements, or as many as kMostElements that are spread at random.
+// All elements, or as many as kMostElementsChecked that are spread at random.
 std::vector<size_t> elements_of(size_t count) {
   std::vector<size_t> all(count), some;
   std::iota(all.begin(), all.end(), size_t{0});
   std::mt19937_64 random(count);
-  std::sample(all.begin(), all.end(), std::back_inserter(some), kMostElements, random);
+  std::sample(all.begin(), all.end(), std::back_inserter(some), kMostElementsChecked, random);
   return some;
 }
 

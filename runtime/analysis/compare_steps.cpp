@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "runtime/analysis/element.h"
 #include "runtime/error.h"
 #include "runtime/exec/encode.h"
 #include "runtime/graph/graph.h"
@@ -16,7 +17,7 @@ namespace runtime::analysis {
 
 namespace {
 
-constexpr size_t kSamples = 3;
+constexpr size_t kMostSamples = 3;
 // The least norm that a parameter's gradient is compared with, as a fraction of the norm of the
 // whole gradient. A gradient whose terms cancel (that of a bias before a normalisation is zero but
 // for rounding) would else differ by a large ratio.
@@ -35,19 +36,12 @@ double distance(double actual, double expected) {
   return std::isfinite(d) ? d : kInfinity;
 }
 
-std::vector<int64_t> index_of(size_t flat, const std::vector<int64_t>& dims) {
-  std::vector<int64_t> index(dims.size());
-  for (size_t i = dims.size(); i-- > 0; flat /= std::max<int64_t>(1, dims[i]))
-    index[i] = static_cast<int64_t>(flat) % std::max<int64_t>(1, dims[i]);
-  return index;
-}
-
 std::vector<Difference::Sample> largest(const std::vector<double>& actual,
                                         const std::vector<double>& expected,
                                         const std::vector<int64_t>& dims) {
   std::vector<size_t> order(actual.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  const size_t count = std::min(kSamples, order.size());
+  const size_t count = std::min(kMostSamples, order.size());
   const auto further = [&](size_t a, size_t b) {
     return distance(actual[a], expected[a]) > distance(actual[b], expected[b]);
   };

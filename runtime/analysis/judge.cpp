@@ -8,6 +8,7 @@
 #include "plugins/host/error.h"
 #include "rt/operations.h"
 #include "rt/sdk/operation.h"
+#include "runtime/analysis/element.h"
 #include "runtime/analysis/rounding.h"
 #include "runtime/error.h"
 #include "runtime/train/weights.h"
@@ -19,8 +20,6 @@ namespace {
 using plugins::host::Operation;
 using rt::sdk::is_sixteen_bit;
 using train::numbers_of;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 double largest_number(rt_dtype dtype) {
   if (dtype == RT_FLOAT64) return std::numeric_limits<double>::max();
@@ -88,13 +87,6 @@ bool belong_together(const Operation& forward, const Operation& backward) {
          });
 }
 
-std::vector<int64_t> index_of(size_t flat, const std::vector<int64_t>& dims) {
-  std::vector<int64_t> index(dims.size());
-  for (size_t i = dims.size(); i-- > 0; flat /= static_cast<size_t>(dims[i]))
-    index[i] = static_cast<int64_t>(flat) % dims[i];
-  return index;
-}
-
 // Returns the error of one element; it is infinite if one side is finite and the other is not.
 double distance(rt_dtype dtype, double actual, double expected, bool finite_operands) {
   // The expected number is so near the largest one of the type that rounding may or may not make it
@@ -103,7 +95,8 @@ double distance(rt_dtype dtype, double actual, double expected, bool finite_oper
   const bool both = std::isfinite(actual) && std::isfinite(expected);
   if (both) return std::abs(actual - expected);
   if (!finite_operands) return 0;
-  return std::isfinite(actual) == std::isfinite(expected) ? 0 : kInfinity;
+  return std::isfinite(actual) == std::isfinite(expected) ? 0
+                                                          : std::numeric_limits<double>::infinity();
 }
 
 struct Sizes {

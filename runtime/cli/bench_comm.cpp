@@ -22,13 +22,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct Kind {
+struct CollectiveKind {
   const char* name;
   int32_t kind;
 };
-constexpr Kind kKinds[] = {{"all_reduce", RT_ALL_REDUCE}, {"reduce_scatter", RT_REDUCE_SCATTER},
-                           {"all_gather", RT_ALL_GATHER}, {"broadcast", RT_BROADCAST},
-                           {"reduce", RT_REDUCE},         {"all_to_all", RT_ALL_TO_ALL}};
+constexpr CollectiveKind kKinds[] = {
+    {"all_reduce", RT_ALL_REDUCE}, {"reduce_scatter", RT_REDUCE_SCATTER},
+    {"all_gather", RT_ALL_GATHER}, {"broadcast", RT_BROADCAST},
+    {"reduce", RT_REDUCE},         {"all_to_all", RT_ALL_TO_ALL}};
 
 // [model] and [dataset] are required, but they are not used here.
 constexpr const char* kNoJob = R"(
@@ -45,7 +46,7 @@ constexpr double kSeconds = 0.2;         // duration of the measured calls of a 
 constexpr int kFewest = 5, kMost = 500;  // ... whose number is within these limits
 constexpr int kRoot = 0;
 
-struct Row {
+struct CallRow {
   const char* name = "";
   uint64_t bytes = 0;  // of the larger buffer, as nccl-tests counts
   uint64_t count = 0;  // elements, as rt/communicator.h counts
@@ -60,9 +61,9 @@ float sent(int rank, uint64_t i) { return static_cast<float>((rank * 31 + i) % 1
 
 // One collective of one size on this rank. Its buffers are in host memory, or in device memory if
 // the communicator reads nothing else.
-class Case {
+class CallCase {
  public:
-  Case(const launch::Rank& rank, const Kind& kind, uint64_t bytes)
+  CallCase(const launch::Rank& rank, const CollectiveKind& kind, uint64_t bytes)
       : collectives_(*rank.collectives), ranks_(collectives_.world_size()), kind_(kind) {
     const bool parts =
         kind.kind == RT_REDUCE_SCATTER || kind.kind == RT_ALL_GATHER || kind.kind == RT_ALL_TO_ALL;
@@ -77,8 +78,8 @@ class Case {
     if (!collectives_.access().reads_host()) move_to(rank.device);
   }
 
-  Row measure() {
-    Row row;
+  CallRow measure() {
+    CallRow row;
     row.name = kind_.name;
     row.count = count_;
     row.bytes = std::max(send_.size(), receive_.size()) * sizeof(float);
@@ -143,7 +144,7 @@ class Case {
 
   exec::Collectives& collectives_;
   const int ranks_;
-  const Kind& kind_;
+  const CollectiveKind& kind_;
   uint64_t count_ = 0;
   std::vector<float> send_, receive_;
   rt_collective call_{};
@@ -151,9 +152,9 @@ class Case {
   std::optional<plugins::host::Stream> stream_;  // last: destroyed first, which waits for its work
 };
 
-double bus_bandwidth(const Row& row, int ranks) {
+double bus_bandwidth(const CallRow& row, int ranks) {
   const auto* kind = std::find_if(std::begin(kKinds), std::end(kKinds),
-                                  [&](const Kind& k) { return k.name == row.name; });
+                                  [&](const CollectiveKind& k) { return k.name == row.name; });
   return row.algorithm_bandwidth() * parallel::bus_factor(kind->kind, ranks);
 }
 
@@ -163,9 +164,9 @@ struct Fit {
   double latency_us = 0, bandwidth_gbps = 0;
 };
 
-Fit fit(const std::vector<Row>& rows, int ranks) {
+Fit fit(const std::vector<CallRow>& rows, int ranks) {
   Fit f;
-  for (const Row& row : rows) {
+  for (const CallRow& row : rows) {
     if (std::string_view(row.name) != "all_reduce") continue;
     const double latency = row.seconds * 1e6 / (2.0 * (ranks - 1));
     f.latency_us = f.latency_us == 0 ? latency : std::min(f.latency_us, latency);
@@ -174,7 +175,7 @@ Fit fit(const std::vector<Row>& rows, int ranks) {
   return f;
 }
 
-void print_table(const std::vector<Row>& rows, const launch::Rank& rank) {
+void print_table(const std::vector<CallRow>& rows, const launch::Rank& rank) {
   const int ranks = rank.place.world_size;
   fmt::print("{} ranks over {}; bandwidths in GB/s (1e9 bytes)\n\n", ranks, rank.backend);
   using Kind = terminal::Column::Kind;
@@ -186,7 +187,7 @@ void print_table(const std::vector<Row>& rows, const launch::Rank& rank) {
                          {"algbw", Kind::kNumber},
                          {"busbw", Kind::kNumber},
                          {"#wrong", Kind::kNumber}});
-  for (const Row& row : rows) {
+  for (const CallRow& row : rows) {
     table.add({row.name, std::to_string(row.bytes), std::to_string(row.count), "float32",
                fmt::format("{:.1f}", row.seconds * 1e6),
                fmt::format("{:.3f}", row.algorithm_bandwidth()),
@@ -202,13 +203,13 @@ void print_table(const std::vector<Row>& rows, const launch::Rank& rank) {
   }
 }
 
-void print_json(const std::vector<Row>& rows, const launch::Rank& rank) {
+void print_json(const std::vector<CallRow>& rows, const launch::Rank& rank) {
   const int ranks = rank.place.world_size;
   nlohmann::ordered_json j;
   j["world_size"] = ranks;
   j["backend"] = rank.backend;
   j["results"] = nlohmann::ordered_json::array();
-  for (const Row& row : rows) {
+  for (const CallRow& row : rows) {
     j["results"].push_back({{"collective", row.name},
                             {"bytes", row.bytes},
                             {"count", row.count},
@@ -227,17 +228,17 @@ void print_json(const std::vector<Row>& rows, const launch::Rank& rank) {
 void bench_rank(const launch::Rank& rank, const CommArguments& arguments) {
   if (rank.collectives == nullptr)
     throw ConfigurationError("bench comm: one rank has nobody to talk to; use --nproc 2 or more");
-  std::vector<Row> rows;
+  std::vector<CallRow> rows;
   double wrong = 0;
   std::optional<terminal::StatusLine> status;
   if (rank.main()) status.emplace();
-  for (const Kind& kind : kKinds) {
+  for (const CollectiveKind& kind : kKinds) {
     const auto& wanted = arguments.collectives;
     if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), kind.name) == wanted.end())
       continue;
     if (status) status->begin(std::string("measuring ") + kind.name);
     for (uint64_t bytes = arguments.min_bytes; bytes <= arguments.max_bytes; bytes *= kSizeFactor) {
-      rows.push_back(Case(rank, kind, bytes).measure());
+      rows.push_back(CallCase(rank, kind, bytes).measure());
       wrong += rows.back().wrong;
     }
   }
@@ -255,7 +256,7 @@ void bench_rank(const launch::Rank& rank, const CommArguments& arguments) {
 
 std::vector<std::string> comm_collectives() {
   std::vector<std::string> names;
-  for (const Kind& kind : kKinds) names.emplace_back(kind.name);
+  for (const CollectiveKind& kind : kKinds) names.emplace_back(kind.name);
   return names;
 }
 

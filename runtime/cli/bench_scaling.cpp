@@ -30,7 +30,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Row {
+struct ScalingRow {
   ordered_json bench;  // what the run has printed
   parallel::StepTimes times;
   double samples_per_second = 0, predicted_efficiency = 0, bubble = 0;
@@ -135,8 +135,8 @@ ordered_json run_bench(const Plan& plan, int ranks, terminal::StatusLine& line) 
   return ordered_json::parse(out);
 }
 
-Row make_row(ordered_json bench) {
-  Row row;
+ScalingRow make_row(ordered_json bench) {
+  ScalingRow row;
   row.samples_per_second = bench["samples_per_second"];
   row.times.ranks = bench["world_size"];
   row.times.compute = bench["step_ms_median"].get<double>() / 1e3;
@@ -156,12 +156,14 @@ Row make_row(ordered_json bench) {
 }
 
 // Compares a run with that of one rank, which is the first row.
-parallel::ComparedRuns compare(const Plan& plan, const Row& row, const Row& one) {
-  const auto step_s = [](const Row& r) { return r.bench["step_ms_median"].get<double>() / 1e3; };
+parallel::ComparedRuns compare(const Plan& plan, const ScalingRow& row, const ScalingRow& one) {
+  const auto step_s = [](const ScalingRow& r) {
+    return r.bench["step_ms_median"].get<double>() / 1e3;
+  };
   return {row.times.ranks, step_s(row), step_s(one), !plan.bench.weak, row.times.exposed};
 }
 
-void print_json(const Plan& plan, const std::vector<Row>& rows) {
+void print_json(const Plan& plan, const std::vector<ScalingRow>& rows) {
   ordered_json j;
   j["config"] = rows[0].bench["config"];
   j["device"] = rows[0].bench["device"];
@@ -169,7 +171,7 @@ void print_json(const Plan& plan, const std::vector<Row>& rows) {
   j["threads_per_rank"] = plan.threads;
   j["rounds"] = plan.bench.rounds;
   j["runs"] = ordered_json::array();
-  for (const Row& row : rows) {
+  for (const ScalingRow& row : rows) {
     const double speed_up = row.samples_per_second / rows[0].samples_per_second;
     ordered_json r;
     r["ranks"] = row.times.ranks;
@@ -194,7 +196,7 @@ void print_json(const Plan& plan, const std::vector<Row>& rows) {
   std::cout << j.dump() << std::endl;
 }
 
-std::vector<std::string> cells_of(const Row& row, const Row& one) {
+std::vector<std::string> cells_of(const ScalingRow& row, const ScalingRow& one) {
   const double speed_up = row.samples_per_second / one.samples_per_second;
   const auto ms = [](double seconds) { return fmt::format("{:.3f}", seconds * 1e3); };
   return {
@@ -211,7 +213,7 @@ std::vector<std::string> cells_of(const Row& row, const Row& one) {
       row.predicted_efficiency > 0 ? fmt::format("{:.2f}", row.predicted_efficiency) : "unknown"};
 }
 
-void print_table(const Plan& plan, const std::vector<Row>& rows) {
+void print_table(const Plan& plan, const std::vector<ScalingRow>& rows) {
   say("{} on {}, {}, {} {} a rank, median of {} steps in {} rounds; times in ms\n\n",
       rows[0].bench["config"].get<std::string>(), rows[0].bench["device"].get<std::string>(),
       plan.bench.weak ? "fixed batch per rank" : "fixed global batch", plan.threads,
@@ -228,10 +230,10 @@ void print_table(const Plan& plan, const std::vector<Row>& rows) {
                          {"exposed", kNumber, 5},
                          {"bubble", kNumber, 1},
                          {"predicted", kNumber, 2}});
-  for (const Row& row : rows) table.add(cells_of(row, rows[0]));
+  for (const ScalingRow& row : rows) table.add(cells_of(row, rows[0]));
   table.print();
   fmt::print("\n");
-  for (const Row& row : rows) {
+  for (const ScalingRow& row : rows) {
     if (row.times.ranks > 1 && (row.data_parallel || !plan.bench.weak))
       say("{} ranks, {}\n", row.times.ranks, parallel::decide(compare(plan, row, rows[0])));
   }
@@ -255,7 +257,7 @@ void run_scaling_bench(const BenchArguments& bench) {
     }
   }
   status.clear();
-  std::vector<Row> rows;
+  std::vector<ScalingRow> rows;
   for (auto& [r, all] : runs) {
     const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
     std::nth_element(all.begin(), middle, all.end(), [](const auto& a, const auto& b) {

@@ -18,21 +18,22 @@ constexpr bool kSanitized = true;
 constexpr bool kSanitized = false;
 #endif
 
-void say(std::string_view text) noexcept {
+void write_error(std::string_view text) noexcept {
   if (write(STDERR_FILENO, text.data(), text.size()) < 0) {  // nothing can report this
   }
 }
 
 // Uses only what works in a handler: backtrace() has been called before, so that it loads nothing.
 void on_crash(int signal) {
-  say("error: the process crashes (SIG");
+  write_error("error: the process crashes (SIG");
   const char* const name = sigabbrev_np(signal);
-  say(name == nullptr ? "?" : name);
-  say("); it is in these functions, the innermost first:\n");
+  write_error(name == nullptr ? "?" : name);
+  write_error("); it is in these functions, the innermost first:\n");
   std::array<void*, 64> frames;
   const int depth = backtrace(frames.data(), static_cast<int>(frames.size()));
   backtrace_symbols_fd(frames.data(), depth, STDERR_FILENO);
-  say("most likely at fault is a plugin, whose library is among them or which wrote into memory of "
+  write_error(
+      "most likely at fault is a plugin, whose library is among them or which wrote into memory of "
       "others; `runtime plugins check LIBRARY` tries a plugin against the contract\n");
   raise(signal);  // the handler was removed, so this ends the process
 }

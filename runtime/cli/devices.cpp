@@ -14,7 +14,7 @@ using plugins::host::DeviceInfo;
 using plugins::host::DeviceState;
 using plugins::host::PluginDescription;
 
-constexpr size_t kIndent = 26;  // of what follows the id and "usable"
+constexpr size_t kIndentOfDevices = 26;  // of what follows the id and "usable"
 
 // Returns ", 70.1 GiB free, 87% busy, 61 C, 212 W", without the numbers that are not known.
 std::string state_text(const DeviceState& state) {
@@ -59,7 +59,7 @@ void print_device(const PluginDescription& plugin, size_t index) {
             types_text(", also stores ", d.properties.storage_dtypes & ~computes);
   }
   terminal::print_folded(text + fmt::format(", plugin {} {}\n", plugin.name, plugin.version),
-                         kIndent);
+                         kIndentOfDevices);
 }
 
 }  // namespace
@@ -72,7 +72,8 @@ void list_devices(const Folders& folders) {
     if (!plugin.offers(RT_INTERFACE_DEVICE)) continue;
     if (plugin.devices.empty())
       terminal::print_folded(
-          fmt::format("{:<14} {:<10} {}\n", plugin.name, "no device", plugin.description), kIndent);
+          fmt::format("{:<14} {:<10} {}\n", plugin.name, "no device", plugin.description),
+          kIndentOfDevices);
     for (size_t i = 0; i < plugin.devices.size(); ++i) print_device(plugin, i);
   }
   print_rejections(registry);

@@ -31,7 +31,7 @@ void print_table(const analysis::LeastTime& least) {
   table.print();
 }
 
-std::string joined(const std::vector<std::string>& names) {
+std::string list_of(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
   return text;
@@ -59,7 +59,7 @@ void show_kernels(train::StepPrograms& programs, const PlanArguments& arguments)
       least.gap_seconds * 1e3, 100 * least.gap_seconds / least.seconds());
   if (!least.left_out.empty())
     say("not included, because the device does not tell their kernels: {}\n",
-        joined(least.left_out));
+        list_of(least.left_out));
 }
 
 }  // namespace runtime::cli

@@ -378,7 +378,7 @@ Section checkpoint() {
            "checkpoint")});
 }
 
-Section metrics() {
+Section metrics_section() {
   return section(
       "metrics", &Config::metrics, "What is reported while it trains.",
       {key("log_every_steps", &Metrics::log_every_steps, "steps between two reports")
@@ -445,7 +445,7 @@ const std::vector<Section>& sections() {
   static const std::vector<Section> all = {
       job(),       plugins(),    device(),         model(),       dataset(),
       training(),  optimizer(),  lr_scheduler(),   parallelism(), comm(),
-      launch(),    validation(), early_stopping(), checkpoint(),  metrics(),
+      launch(),    validation(), early_stopping(), checkpoint(),  metrics_section(),
       profiling(), debug()};
   return all;
 }

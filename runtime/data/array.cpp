@@ -16,7 +16,7 @@ struct TypeInfo {
   std::size_t size;
   bool fits_float;
 };
-constexpr TypeInfo kTypes[] = {  // indexed by ElementType
+constexpr TypeInfo kElementTypes[] = {  // indexed by ElementType
     {"uint8", 1, true},   {"int8", 1, true},    {"uint16", 2, true},  {"int16", 2, true},
     {"uint32", 4, false}, {"int32", 4, false},  {"uint64", 8, false}, {"int64", 8, false},
     {"float32", 4, true}, {"float64", 8, false}};
@@ -84,7 +84,7 @@ uint64_t checked_size(const Source& source, const Array& array) {
 
 // Whether float64 has all digits of an element, if that is an integer.
 template <class Element>
-bool keeps_integer(Element element) {
+bool is_exact_in_float64(Element element) {
   if constexpr (std::is_integral_v<Element> && sizeof(Element) == 8) {
     auto magnitude = static_cast<uint64_t>(element);
     if (std::is_signed_v<Element> && magnitude >> 63 != 0) magnitude = 0 - magnitude;
@@ -107,7 +107,7 @@ std::vector<Number> to_numbers(const Array& array, const std::string& type) {
                         "element " + std::to_string(i) + " is " + std::to_string(value) +
                             "; expected a finite number in the range of float32");
       }
-      if (!keeps_integer(elements[i])) {
+      if (!is_exact_in_float64(elements[i])) {
         const int64_t columns = array.dims.size() == 2 ? array.dims[1] : 1;
         fail_at_element(array, static_cast<int64_t>(i),
                         "element " + std::to_string(i) + " (column " +
@@ -124,11 +124,11 @@ std::vector<Number> to_numbers(const Array& array, const std::string& type) {
 
 }  // namespace
 
-std::size_t element_size(ElementType type) { return kTypes[static_cast<int>(type)].size; }
+std::size_t element_size(ElementType type) { return kElementTypes[static_cast<int>(type)].size; }
 
-const char* element_name(ElementType type) { return kTypes[static_cast<int>(type)].name; }
+const char* element_name(ElementType type) { return kElementTypes[static_cast<int>(type)].name; }
 
-bool fits_float(ElementType type) { return kTypes[static_cast<int>(type)].fits_float; }
+bool fits_float(ElementType type) { return kElementTypes[static_cast<int>(type)].fits_float; }
 
 bool is_floating(ElementType type) {
   return type == ElementType::kFloat32 || type == ElementType::kFloat64;

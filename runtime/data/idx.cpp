@@ -9,7 +9,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-constexpr int kMaxRank = 8;
+constexpr int kMaxIdxRank = 8;
 
 std::string magic_text(const uint8_t* magic) {
   char text[16];
@@ -47,10 +47,10 @@ void read_header(Source& source, Array& array) {
                 "; expected an IDX file, which begins with 00 00");
   }
   array.type = type_of(source, magic);
-  if (magic[3] < 1 || magic[3] > kMaxRank) {
+  if (magic[3] < 1 || magic[3] > kMaxIdxRank) {
     fail_at(source.name(), 3,
             "the IDX header says " + std::to_string(magic[3]) + " dimensions; expected 1.." +
-                std::to_string(kMaxRank));
+                std::to_string(kMaxIdxRank));
   }
   for (int i = 0; i < magic[3]; ++i) {
     uint8_t dim[4] = {};
@@ -66,7 +66,7 @@ void to_little_endian(Array& array) {
   for (std::size_t i = 0; i < array.bytes.size; i += size) std::reverse(data + i, data + i + size);
 }
 
-Array parse(Source& source) {
+Array parse_idx(Source& source) {
   Array array;
   read_header(source, array);
   read_elements(source, array);
@@ -76,10 +76,10 @@ Array parse(Source& source) {
 
 }  // namespace
 
-Array read_idx(const std::string& path) { return parse(*gunzip_if_needed(open_file(path))); }
+Array read_idx(const std::string& path) { return parse_idx(*gunzip_if_needed(open_file(path))); }
 
 Array parse_idx(const void* data, std::size_t size, const std::string& name) {
-  return parse(*gunzip_if_needed(memory_source(data, size, name)));
+  return parse_idx(*gunzip_if_needed(memory_source(data, size, name)));
 }
 
 }  // namespace runtime::data

@@ -7,19 +7,19 @@
 namespace runtime::data {
 namespace {
 
-constexpr std::size_t kPrefix = 8;           // bytes of magic and version
-constexpr std::size_t kMaxHeader = 1 << 16;  // bytes; headers that NumPy writes have about 100
-constexpr std::size_t kMaxRank = 8;
+constexpr std::size_t kPrefix = 8;              // bytes of magic and version
+constexpr std::size_t kMaxNpyHeader = 1 << 16;  // bytes; headers that NumPy writes have about 100
+constexpr std::size_t kMaxNpyRank = 8;
 
-struct TypeName {
+struct NpyType {
   std::string_view name;
   ElementType type;
 };
-constexpr TypeName kTypes[] = {{"|u1", ElementType::kUint8},   {"|i1", ElementType::kInt8},
-                               {"<u2", ElementType::kUint16},  {"<i2", ElementType::kInt16},
-                               {"<u4", ElementType::kUint32},  {"<i4", ElementType::kInt32},
-                               {"<u8", ElementType::kUint64},  {"<i8", ElementType::kInt64},
-                               {"<f4", ElementType::kFloat32}, {"<f8", ElementType::kFloat64}};
+constexpr NpyType kNpyTypes[] = {{"|u1", ElementType::kUint8},   {"|i1", ElementType::kInt8},
+                                 {"<u2", ElementType::kUint16},  {"<i2", ElementType::kInt16},
+                                 {"<u4", ElementType::kUint32},  {"<i4", ElementType::kInt32},
+                                 {"<u8", ElementType::kUint64},  {"<i8", ElementType::kInt64},
+                                 {"<f4", ElementType::kFloat32}, {"<f8", ElementType::kFloat64}};
 
 // Reads the header's dictionary: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
 class HeaderParser {
@@ -99,7 +99,7 @@ class HeaderParser {
       fail("structured element types are not supported; save the columns as one array of float32");
     }
     const std::string_view name = parse_text();
-    for (const TypeName& type : kTypes) {
+    for (const NpyType& type : kNpyTypes) {
       if (name != type.name) continue;
       array_.type = type.type;
       return;
@@ -119,7 +119,7 @@ class HeaderParser {
     expect('(');
     while (!accept(')')) {
       array_.dims.push_back(parse_number());
-      if (array_.dims.size() > kMaxRank) fail("more than 8 dimensions; expected at most 8");
+      if (array_.dims.size() > kMaxNpyRank) fail("more than 8 dimensions; expected at most 8");
       if (!accept(',')) {
         expect(')');
         break;
@@ -144,7 +144,7 @@ class HeaderParser {
   bool has_type_ = false, has_order_ = false, has_shape_ = false;
 };
 
-std::size_t read_header_size(Source& source) {
+std::size_t read_npy_header_size(Source& source) {
   static constexpr char kMagic[] = "\x93NUMPY";
   uint8_t prefix[kPrefix] = {};
   source.read_exactly(prefix, kPrefix, "the NPY magic text and version");
@@ -159,16 +159,16 @@ std::size_t read_header_size(Source& source) {
   source.read_exactly(length, prefix[6] == 1 ? 2 : 4, "the length of the NPY header");
   const std::size_t size = length[0] | std::size_t{length[1]} << 8 | std::size_t{length[2]} << 16 |
                            std::size_t{length[3]} << 24;
-  if (size > kMaxHeader) {
+  if (size > kMaxNpyHeader) {
     fail_at(source.name(), kPrefix,
             "the NPY header has " + std::to_string(size) + " bytes; expected at most " +
-                std::to_string(kMaxHeader));
+                std::to_string(kMaxNpyHeader));
   }
   return size;
 }
 
-Array parse(Source& source) {
-  std::string header(read_header_size(source), '\0');
+Array parse_npy(Source& source) {
+  std::string header(read_npy_header_size(source), '\0');
   const uint64_t offset = source.offset();
   source.read_exactly(header.data(), header.size(), "the NPY header");
   Array array = HeaderParser(header, source.name(), offset).parse();
@@ -178,10 +178,10 @@ Array parse(Source& source) {
 
 }  // namespace
 
-Array read_npy(const std::string& path) { return parse(*open_file(path)); }
+Array read_npy(const std::string& path) { return parse_npy(*open_file(path)); }
 
 Array parse_npy(const void* data, std::size_t size, const std::string& name) {
-  return parse(*memory_source(data, size, name));
+  return parse_npy(*memory_source(data, size, name));
 }
 
 }  // namespace runtime::data

@@ -124,7 +124,7 @@ class RecordDataset final : public Dataset {
 }
 
 // A sample must fit into memory, and so must the order of an epoch.
-void check_size(const RecordSpec& record) {
+void check_record_size(const RecordSpec& record) {
   const std::string remedy = "use samples of fewer numbers, or fewer samples";
   const auto numbers = static_cast<uint64_t>(features_of(record.shape) + record.targets);
   system::require_memory(numbers * 4 * sizeof(float), record.title + ": one sample", remedy);
@@ -133,7 +133,7 @@ void check_size(const RecordSpec& record) {
 }
 
 SampleSpec spec_of(const RecordSpec& record, const DatasetOptions& options) {
-  check_size(record);
+  check_record_size(record);
   SampleSpec spec;
   spec.shape = record.shape;
   if (options.classification != (record.classes > 0)) {
@@ -163,7 +163,7 @@ SampleSpec spec_of(const RecordSpec& record, const DatasetOptions& options) {
 // Validation samples must fit those that the model is trained with.
 void check_validation(const RecordSpec& validation, const RecordSpec& train,
                       const SampleSpec& spec) {
-  check_size(validation);
+  check_record_size(validation);
   if (validation.shape != train.shape || validation.bytes != train.bytes) {
     unexpected(validation,
                "the shape " + shape_text(validation.shape) + (validation.bytes ? " of bytes" : ""),

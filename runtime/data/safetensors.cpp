@@ -40,7 +40,7 @@ std::string read_header(Source& source) {
   return text;
 }
 
-TensorFile parse(Source& source) {
+TensorFile parse_tensors(Source& source) {
   const std::string text = read_header(source);
   TensorHeader header = parse_tensor_header(text, source.name(), kLengthSize, source.limit());
   system::require_memory(source.limit(), source.name() + ": its tensors",
@@ -158,7 +158,7 @@ Content lay_out(const std::string& path, const TensorFile& file) {
 
 }  // namespace
 
-TensorFile read_safetensors(const std::string& path) { return parse(*open_file(path)); }
+TensorFile read_safetensors(const std::string& path) { return parse_tensors(*open_file(path)); }
 
 std::map<std::string, std::string> read_safetensors_metadata(const std::string& path) {
   const std::unique_ptr<Source> source = open_file(path);
@@ -169,7 +169,7 @@ std::map<std::string, std::string> read_safetensors_metadata(const std::string& 
 }
 
 TensorFile parse_safetensors(const std::byte* data, std::size_t size, const std::string& name) {
-  return parse(*memory_source(data, size, name));
+  return parse_tensors(*memory_source(data, size, name));
 }
 
 // From here on a file is not worth the room that it would take in the page cache.

@@ -10,13 +10,13 @@
 namespace runtime::data {
 namespace {
 
-struct TypeName {
+struct TensorType {
   const char* name;
   rt_dtype dtype;
   uint64_t size;
 };
 // The first name of a type is the one that is written. BOOL is one byte for each element, 0 or 1.
-constexpr TypeName kTypes[] = {
+constexpr TensorType kTensorTypes[] = {
     {"F64", RT_FLOAT64, 8},   {"F32", RT_FLOAT32, 4}, {"F16", RT_FLOAT16, 2},
     {"BF16", RT_BFLOAT16, 2}, {"I64", RT_INT64, 8},   {"I32", RT_INT32, 4},
     {"I8", RT_INT8, 1},       {"U8", RT_UINT8, 1},    {"BOOL", RT_UINT8, 1}};
@@ -118,7 +118,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
     in_metadata_ = name == "__metadata__";
   }
   void set_dtype(const std::string& text) {
-    for (const TypeName& type : kTypes) {
+    for (const TensorType& type : kTensorTypes) {
       if (text == type.name) entry_.dtype = type.dtype;
     }
     if (entry_.dtype == 0) {
@@ -183,14 +183,14 @@ void check_cover(const std::vector<TensorEntry>& entries, const std::string& fil
 }  // namespace
 
 uint64_t dtype_size(rt_dtype dtype) {
-  for (const TypeName& type : kTypes) {
+  for (const TensorType& type : kTensorTypes) {
     if (type.dtype == dtype) return type.size;
   }
   return 0;
 }
 
 const char* dtype_name(rt_dtype dtype) {
-  for (const TypeName& type : kTypes) {
+  for (const TensorType& type : kTensorTypes) {
     if (type.dtype == dtype) return type.name;
   }
   return nullptr;

@@ -57,9 +57,10 @@ bool is_pooling(const Node& node) {
 }
 
 // One sweep over the graph. Nodes that it merges with others are marked, and removed at its end.
-class Sweep {
+class PoolingSweep {
  public:
-  Sweep(Graph& graph, Target& target) : graph_(graph), target_(target), dead_(graph.nodes.size()) {
+  PoolingSweep(Graph& graph, Target& target)
+      : graph_(graph), target_(target), dead_(graph.nodes.size()) {
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
       for (ValueId v : graph.nodes[i].inputs) readers_[graph.storage(v)].insert(i);
     }
@@ -259,6 +260,6 @@ class Sweep {
 
 }  // namespace
 
-void fuse_pooling(Graph& graph, Target& target) { Sweep(graph, target).run(); }
+void fuse_pooling(Graph& graph, Target& target) { PoolingSweep(graph, target).run(); }
 
 }  // namespace runtime::graph

@@ -25,17 +25,17 @@ bool only_adds(const Node& node) {
 }
 
 // The bytes of a value in the memory that it shares with others.
-struct Range {
+struct ByteRange {
   ValueId storage;
   uint64_t begin, end;
-  bool operator==(const Range&) const = default;
-  bool overlaps(const Range& other) const {
+  bool operator==(const ByteRange&) const = default;
+  bool overlaps(const ByteRange& other) const {
     return storage == other.storage && begin < other.end && other.begin < end;
   }
 };
 
-Range range_of(const Graph& graph, ValueId v) {
-  Range range{graph.storage(v), 0, canonical_bytes(graph.value(v))};
+ByteRange range_of(const Graph& graph, ValueId v) {
+  ByteRange range{graph.storage(v), 0, canonical_bytes(graph.value(v))};
   for (; graph.value(v).base != kNone; v = graph.value(v).base)
     range.begin += graph.value(v).offset;
   range.end += range.begin;
@@ -55,19 +55,20 @@ bool sums_rows_of(const Graph& graph, const Node& node, ValueId a) {
 }
 
 // One sweep over the graph. Nodes that it merges with others are marked and removed at its end.
-class Sweep {
+class ProductSweep {
  public:
-  Sweep(Graph& graph, Target& target) : graph_(graph), target_(target), dead_(graph.nodes.size()) {
+  ProductSweep(Graph& graph, Target& target)
+      : graph_(graph), target_(target), dead_(graph.nodes.size()) {
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
       for (ValueId v : graph.nodes[i].inputs) readers_[graph.storage(v)].push_back(i);
     }
   }
-  ~Sweep() { remove_marked(graph_.nodes, dead_); }
-  Sweep(const Sweep&) = delete;
-  Sweep& operator=(const Sweep&) = delete;
+  ~ProductSweep() { remove_marked(graph_.nodes, dead_); }
+  ProductSweep(const ProductSweep&) = delete;
+  ProductSweep& operator=(const ProductSweep&) = delete;
 
   // Calls (this->*rule)(i) for each product i that is left.
-  void apply(void (Sweep::*rule)(size_t)) {
+  void apply(void (ProductSweep::*rule)(size_t)) {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       if (!dead_[i] && graph_.nodes[i].op == RT_OP_MATMUL) (this->*rule)(i);
     }
@@ -202,8 +203,9 @@ class Sweep {
 }  // namespace
 
 void fuse_products(Graph& graph, Target& target) {
-  for (const auto rule : {&Sweep::widen_result, &Sweep::add_bias_gradient, &Sweep::store_operand})
-    Sweep(graph, target).apply(rule);
+  for (const auto rule : {&ProductSweep::widen_result, &ProductSweep::add_bias_gradient,
+                          &ProductSweep::store_operand})
+    ProductSweep(graph, target).apply(rule);
 }
 
 }  // namespace runtime::graph

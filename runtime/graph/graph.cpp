@@ -81,7 +81,7 @@ ValueId Graph::reshape(ValueId id, Dims dims) {
 
 namespace {
 
-const char* name_of(int32_t kind) {
+const char* collective_name(int32_t kind) {
   switch (kind) {
     case RT_ALL_REDUCE:
       return "all_reduce";
@@ -99,7 +99,7 @@ const char* name_of(int32_t kind) {
 CollectivePair make_collective(Graph& graph, int32_t kind, int32_t reduction, int32_t communicator,
                                ValueId send, ValueId receive) {
   Node n;
-  n.op = name_of(kind);
+  n.op = collective_name(kind);
   n.inputs = {send};
   n.outputs = {receive};
   n.collective = {kind, reduction, communicator, false, graph.tokens++};

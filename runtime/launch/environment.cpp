@@ -88,7 +88,7 @@ constexpr Trace kTraces[] = {
      "set RUNTIME_RANK for each process"},
 };
 
-constexpr int kMostRanks = 1 << 20;
+constexpr int kMostRanksNamed = 1 << 20;
 
 bool set(const GetVariable& get, const char* name) { return *name != '\0' && get(name) != nullptr; }
 
@@ -135,7 +135,7 @@ std::optional<int> entry_of_node(std::string_view list, int node) {
 
 int local_size(const Launcher& launcher, const GetVariable& get, int world_size) {
   if (*launcher.node == '\0') return number(launcher, get, launcher.local_size, 1, world_size);
-  const int node = number(launcher, get, launcher.node, 0, kMostRanks);
+  const int node = number(launcher, get, launcher.node, 0, kMostRanksNamed);
   const std::string list = get(launcher.local_size);
   const std::optional<int> size = entry_of_node(list, node);
   if (!size || *size < 1 || *size > world_size) {
@@ -158,12 +158,12 @@ void read_local(const Launcher& launcher, const GetVariable& get, RankEnvironmen
   result.local_rank = number(launcher, get, launcher.local_rank, 0, result.local_size - 1);
 }
 
-RankEnvironment read(const Launcher& launcher, const GetVariable& get) {
+RankEnvironment read_variables(const Launcher& launcher, const GetVariable& get) {
   RankEnvironment result;
   result.source = launcher.name;
   result.marker = launcher.marker;
   result.launcher_binds = launcher.binds;
-  result.world_size = number(launcher, get, launcher.world_size, 1, kMostRanks);
+  result.world_size = number(launcher, get, launcher.world_size, 1, kMostRanksNamed);
   result.rank = number(launcher, get, launcher.rank, 0, result.world_size - 1);
   read_local(launcher, get, result);
   return result;
@@ -186,7 +186,7 @@ RankEnvironment detect(const GetVariable& get) {
   const auto launcher = std::find_if(std::begin(kLaunchers), std::end(kLaunchers),
                                      [&](const Launcher& l) { return set(get, l.marker); });
   RankEnvironment result =
-      launcher == std::end(kLaunchers) ? RankEnvironment() : read(*launcher, get);
+      launcher == std::end(kLaunchers) ? RankEnvironment() : read_variables(*launcher, get);
   check_expected(get, result);
   return result;
 }

@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // All files of a store begin with this; nothing else in the folder is touched.
-constexpr const char* kBegin = "rt-store.";
+constexpr const char* kStorePrefix = "rt-store.";
 // File systems allow names of 255 bytes.
 constexpr std::size_t kLongestName = 255;
 // No rendezvous lasts this long, and the clocks of hosts differ by less.
@@ -48,7 +48,7 @@ void refresh(const fs::path& folder) {
 }  // namespace
 
 FileStore::FileStore(const fs::path& folder)
-    : folder_(folder), temporary_(kBegin + std::string(".") + make_nonce() + ".") {
+    : folder_(folder), temporary_(kStorePrefix + std::string(".") + make_nonce() + ".") {
   std::error_code error;
   if (folder_.has_parent_path()) fs::create_directories(folder_.parent_path(), error);
   const bool made = ::mkdir(folder_.c_str(), 0700) == 0;
@@ -69,7 +69,7 @@ void FileStore::remove_old_files() const {
   std::error_code ignored;
   for (fs::directory_iterator entry(folder_, ignored), end; entry != end;
        entry.increment(ignored)) {
-    if (!entry->path().filename().string().starts_with(kBegin)) continue;
+    if (!entry->path().filename().string().starts_with(kStorePrefix)) continue;
     const auto written = entry->last_write_time(ignored);
     if (!ignored && fs::file_time_type::clock::now() - written > kOld) {
       fs::remove(entry->path(), ignored);
@@ -79,7 +79,7 @@ void FileStore::remove_old_files() const {
 }
 
 fs::path FileStore::path_of(const std::string& key) const {
-  const std::string name = kBegin + encoded(key);
+  const std::string name = kStorePrefix + encoded(key);
   if (name.size() > kLongestName) {
     fail("key '" + key + "'", ENAMETOOLONG, "shorten the names of the run or of the communicator");
   }

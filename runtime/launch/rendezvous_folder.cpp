@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 constexpr const char* kScheme = "file:";  // of the address, as stores.cpp reads it
 // Folders of one job begin with this. The folder that jobs share is runtime-<user id>, see
 // stores.cpp.
-constexpr const char* kBegin = "runtime-job-";
+constexpr const char* kFolderPrefix = "runtime-job-";
 constexpr const char* kPattern = "runtime-job-XXXXXX";
 
 std::string temporary_folder() {
@@ -63,7 +63,7 @@ void remove_left_folders() {
   for (fs::directory_iterator entry(temporary_folder(), ignored), end; entry != end;
        entry.increment(ignored)) {
     const std::string name = entry->path().filename().string();
-    if (name.starts_with(kBegin) && name.size() == std::strlen(kPattern))
+    if (name.starts_with(kFolderPrefix) && name.size() == std::strlen(kPattern))
       remove_if_left(entry->path().string());
     if (ignored) return;
   }

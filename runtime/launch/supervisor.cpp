@@ -22,7 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kLostRank = static_cast<int>(ExitCode::kCommunication);
+constexpr int kCodeOfLostRank = static_cast<int>(ExitCode::kCommunication);
 constexpr int kStops[] = {SIGINT, SIGTERM, SIGHUP, kAfterCheckpoint};
 
 // How a process has ended: with an exit code, or by a signal that killed it.
@@ -32,9 +32,9 @@ struct Status {
 
   explicit Status(int status)
       : killed(WIFSIGNALED(status)), value(killed ? WTERMSIG(status) : WEXITSTATUS(status)) {}
-  int exit_code() const { return killed ? kLostRank : value; }
+  int exit_code() const { return killed ? kCodeOfLostRank : value; }
   // Exit code 4 means that the rank has lost another one; any other failure is nearer to the cause.
-  bool is_consequence() const { return !killed && value == kLostRank; }
+  bool is_consequence() const { return !killed && value == kCodeOfLostRank; }
   std::string text() const {
     if (!killed) return "ended with exit code " + std::to_string(value);
     const char* name = sigabbrev_np(value);

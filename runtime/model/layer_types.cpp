@@ -12,7 +12,7 @@ namespace {
 
 using config::Range;
 using config::Type;
-using config::Value;
+using Setting = config::Value;
 
 constexpr double kMaxWidth = 16777216;  // channels or features; far above any real layer
 constexpr double kMaxWindow = 4096;     // kernel, stride, padding, dilation
@@ -35,20 +35,21 @@ const std::map<std::string, int32_t>& activation_functions() {
 // ---- keys of several types
 
 LayerKey<Layer> activation() {
-  return custom<Layer>(
-      {.name = "activation",
-       .default_text = "\"\"",
-       .choices = {"", "relu", "gelu", "gelu_tanh", "tanh", "sigmoid"},
-       .documentation = "applied to the result",
-       .brief = true},
-      [](const Value& v, Layer& layer) { layer.activation = activation_functions().at(v.string); });
+  return custom<Layer>({.name = "activation",
+                        .default_text = "\"\"",
+                        .choices = {"", "relu", "gelu", "gelu_tanh", "tanh", "sigmoid"},
+                        .documentation = "applied to the result",
+                        .brief = true},
+                       [](const Setting& v, Layer& layer) {
+                         layer.activation = activation_functions().at(v.string);
+                       });
 }
 
 LayerKey<Layer> init() {
   return custom<Layer>({.name = "init",
                         .type = Type::kInit,
                         .documentation = "initial weights, instead of model.init"},
-                       [](const Value& v, Layer& layer) { layer.init = config::read_init(v); });
+                       [](const Setting& v, Layer& layer) { layer.init = config::read_init(v); });
 }
 
 LayerKey<Layer> stage() {
@@ -58,7 +59,7 @@ LayerKey<Layer> stage() {
        .range = {.minimum = 0, .maximum = 65535},
        .documentation = "pipeline stage that computes it, counted from 0; without it, that of "
                         "the layer around it, else stages are balanced by cost"},
-      [](const Value& v, Layer& layer) { layer.stage = v.integer; });
+      [](const Setting& v, Layer& layer) { layer.stage = v.integer; });
 }
 
 // The key of layers that contain other layers.
@@ -71,12 +72,12 @@ LayerKey<L> prefix() {
 
 // The position of a value that was given, else of the layer.
 const config::Position& position(const config::Layer& layer, const std::string& key) {
-  const Value* value = layer.find(key);
+  const Setting* value = layer.find(key);
   return value == nullptr ? layer.position : value->position;
 }
 
 bool is_given(const config::Layer& layer, const std::string& key) {
-  const Value* value = layer.find(key);
+  const Setting* value = layer.find(key);
   const config::Position& of_layer = layer.position;
   return value != nullptr &&
          (value->position.line != of_layer.line || value->position.column != of_layer.column);
@@ -121,7 +122,7 @@ DeclaredLayer checked(DeclaredLayer layer,
 
 // ---- types
 
-void set_padding(const Value& value, graph::Padding& padding) {
+void set_padding(const Setting& value, graph::Padding& padding) {
   assign(value, Pair{&padding.top, &padding.left});
   padding.bottom = padding.top;
   padding.right = padding.left;
@@ -136,8 +137,8 @@ DeclaredLayer conv2d() {
        .range = kPadding,
        .documentation = "zeros on each side, an integer or [h, w], or \"same\" (size / stride, "
                         "rounded up)"},
-      [](const Value& v, Conv2d& c) {
-        c.same_padding = v.is(Value::Kind::kString);
+      [](const Setting& v, Conv2d& c) {
+        c.same_padding = v.is(Setting::Kind::kString);
         if (!c.same_padding) set_padding(v, c.convolution.padding);
       });
   const auto groups =
@@ -146,7 +147,7 @@ DeclaredLayer conv2d() {
                       .default_text = "1",
                       .range = kWidth,
                       .documentation = "divides the channels of input and output"},
-                     [](const Value& v, Conv2d& c) { c.convolution.groups = v.integer; });
+                     [](const Setting& v, Conv2d& c) { c.convolution.groups = v.integer; });
   return checked(
       declare<Conv2d>("conv2d", "Convolution of images.",
                       {key("channels", &Conv2d::channels, "output channels").in(kWidth).required(),
@@ -190,7 +191,7 @@ DeclaredLayer linear() {
        .documentation = "order of the weight in files: [outputs, inputs] as PyTorch's linear "
                         "layers, [inputs, outputs] as GPT-2's",
        .brief = true},
-      [](const Value& v, Linear& l) { l.file_in_out = v.string == "in_out"; });
+      [](const Setting& v, Linear& l) { l.file_in_out = v.string == "in_out"; });
   return checked(
       declare<Linear>("linear", "Fully connected, over the last dimension.",
                       {key("features", &Linear::features, "output features").in(kWidth).required(),
@@ -208,7 +209,7 @@ DeclaredLayer pool(const std::string& name, const std::string& documentation, bo
                                       .required = true,
                                       .range = kWindow,
                                       .documentation = "window, an integer or [h, w]"},
-                                     [](const Value& v, Pool2d& p) {
+                                     [](const Setting& v, Pool2d& p) {
                                        assign(v, Pair{&p.pooling.kernel_h, &p.pooling.kernel_w});
                                        assign(v, Pair{&p.pooling.stride_h, &p.pooling.stride_w});
                                      });
@@ -217,7 +218,7 @@ DeclaredLayer pool(const std::string& name, const std::string& documentation, bo
        .type = Type::kPair,
        .range = kWindow,
        .documentation = "step of the window; without it, the kernel, an integer or [h, w]"},
-      [](const Value& v, Pool2d& p) {
+      [](const Setting& v, Pool2d& p) {
         assign(v, Pair{&p.pooling.stride_h, &p.pooling.stride_w});
       });
   const auto padding = custom<Pool2d>(
@@ -226,15 +227,15 @@ DeclaredLayer pool(const std::string& name, const std::string& documentation, bo
        .default_text = "0",
        .range = kPadding,
        .documentation = "elements on each side, below the kernel, an integer or [h, w]"},
-      [](const Value& v, Pool2d& p) { set_padding(v, p.pooling.padding); });
+      [](const Setting& v, Pool2d& p) { set_padding(v, p.pooling.padding); });
   std::vector<LayerKey<Pool2d>> keys = {kernel, stride, padding};
   if (!max) {
-    keys.push_back(
-        custom<Pool2d>({.name = "count_include_pad",
-                        .type = Type::kBoolean,
-                        .default_text = "true",
-                        .documentation = "padding counts in the mean"},
-                       [](const Value& v, Pool2d& p) { p.pooling.count_include_pad = v.boolean; }));
+    keys.push_back(custom<Pool2d>(
+        {.name = "count_include_pad",
+         .type = Type::kBoolean,
+         .default_text = "true",
+         .documentation = "padding counts in the mean"},
+        [](const Setting& v, Pool2d& p) { p.pooling.count_include_pad = v.boolean; }));
   }
   return checked(declare<Pool2d>(name, documentation, std::move(keys), kRepeat, Pool2d{max, {}}),
                  check_pool_padding);

@@ -113,7 +113,7 @@ Fields fields_of(const std::string& line) {
   return fields;
 }
 
-std::string row_of(const Fields& fields) {
+std::string csv_row(const Fields& fields) {
   std::string row;
   for (size_t i = 0; i < fields.size(); ++i) row += (i > 0 ? "," : "") + fields[i];
   return row + "\n";
@@ -139,7 +139,7 @@ class CsvFile : public FileReporter {
       const double* const value = m.validation.find(name);
       row.push_back(value == nullptr ? "" : text_of(*value));
     }
-    file_.add(row_of(row), "\n");
+    file_.add(csv_row(row), "\n");
   }
 
  private:
@@ -148,7 +148,7 @@ class CsvFile : public FileReporter {
 
 // The rows of a table up to a step, under these columns; a field goes where its name is now.
 std::string rows_until(const std::string& path, int64_t after, const Fields& columns) {
-  std::string kept = row_of(columns);
+  std::string kept = csv_row(columns);
   std::ifstream in(path);
   std::string line;
   std::getline(in, line);
@@ -163,7 +163,7 @@ std::string rows_until(const std::string& path, int64_t after, const Fields& col
       const size_t i = std::find(names.begin(), names.end(), column) - names.begin();
       row.push_back(i < fields.size() ? fields[i] : "");
     }
-    kept += row_of(row);
+    kept += csv_row(row);
   }
   return kept;
 }

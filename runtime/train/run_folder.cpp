@@ -44,7 +44,7 @@ void make_folders(const fs::path& folder) {
     cannot_write(folder, error.value());
 }
 
-std::string time_text() {
+std::string name_of_now() {
   const std::time_t now = std::time(nullptr);
   std::tm local{};
   localtime_r(&now, &local);
@@ -61,7 +61,7 @@ fs::path parent_of_runs(const std::string& config_name) {
 // If several runs begin in the same second, only one of them makes a folder of that name.
 fs::path make_new_folder(const fs::path& parent) {
   make_folders(parent);
-  const std::string time = time_text();
+  const std::string time = name_of_now();
   for (int i = 1;; ++i) {
     fs::path folder = parent / (i == 1 ? time : time + "-" + std::to_string(i));
     std::error_code error;

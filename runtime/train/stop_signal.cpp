@@ -20,7 +20,7 @@ namespace runtime::train {
 namespace {
 
 constexpr int kLookMs = 500;
-constexpr std::chrono::nanoseconds kPatience = std::chrono::seconds(10);
+constexpr std::chrono::nanoseconds kPatienceWithDevice = std::chrono::seconds(10);
 
 sigset_t signals_that_are_not_ignored() {
   sigset_t set;
@@ -67,7 +67,8 @@ StopSignal::~StopSignal() {
 // every one before.
 void StopSignal::end_if_silent() const {
   const auto silence = silence_ ? silence_() : std::nullopt;
-  if (saved_ || !silence || silence->time < std::max(kPatience, 2 * silence->longest)) return;
+  if (saved_ || !silence || silence->time < std::max(kPatienceWithDevice, 2 * silence->longest))
+    return;
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(silence->time).count();
   say(first_, "the device has not answered for " + std::to_string(seconds) + " s: " +
                   silence->place + "; the program ends without saving what was not saved yet");

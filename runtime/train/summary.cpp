@@ -11,7 +11,7 @@ namespace runtime::train {
 
 namespace {
 
-std::string time_text(double seconds) {
+std::string spent_text(double seconds) {
   if (seconds < 1) return formatted("%.0f ms", seconds * 1e3);
   if (seconds < 60) return formatted("%.1f s", seconds);
   const long whole = std::lround(seconds);
@@ -25,8 +25,8 @@ std::string energy_text(double joules) {
 }
 
 std::string time_line(const RunResult& r) {
-  std::string text = "time: " + time_text(r.seconds);
-  if (r.epochs > 0) text += " (" + time_text(r.epoch_seconds) + " an epoch)";
+  std::string text = "time: " + spent_text(r.seconds);
+  if (r.epochs > 0) text += " (" + spent_text(r.epoch_seconds) + " an epoch)";
   if (r.cost.steps > 0) text += formatted(", %.3f ms a step", r.cost.seconds * 1e3);
   if (r.tokens_per_second) text += ", " + rate_text(*r.tokens_per_second) + " tokens/s";
   if (r.mfu) text += formatted(", MFU %.1f%%", *r.mfu * 100);

@@ -11,14 +11,15 @@ namespace tools::report {
 namespace {
 
 // A file and the title under which it is shown.
-struct Shown {
+struct ShownNumber {
   const Bench* bench;
   std::string title;
 };
 
 // The files of the runs and those of the command line.
-std::vector<Shown> all_benches(const std::vector<Run>& runs, const std::vector<Bench>& files) {
-  std::vector<Shown> all;
+std::vector<ShownNumber> all_benches(const std::vector<Run>& runs,
+                                     const std::vector<Bench>& files) {
+  std::vector<ShownNumber> all;
   for (const Run& run : runs) {
     for (const Bench& bench : run.benches) all.push_back({&bench, run.name + ", " + bench.source});
   }

@@ -9,6 +9,7 @@
 #include "tools/report/axis.h"
 #include "tools/report/end_labels.h"
 #include "tools/report/table.h"
+#include "tools/report/units.h"
 
 namespace tools::report {
 
@@ -24,8 +25,6 @@ std::string printed(const char* format, double a, double b = 0) {
   std::snprintf(text, sizeof(text), format, a, b);
   return text;
 }
-
-std::string percent(double share) { return printed("%.4g%%", share * 100); }
 
 // Where a share of the side is drawn, to a hundredth of a unit.
 double on_paper(double share) { return std::round(share * kSide * 100) / 100 + 0.0; }
@@ -167,16 +166,17 @@ Html labels(const Axis& axis, Unit unit, const char* classes, const char* side) 
   Html html;
   for (const double tick : axis.ticks)
     html += element("span", to_label(tick, unit, axis.step),
-                    {{"style", std::string(side) + ":" + percent(axis.place(tick))}});
+                    {{"style", std::string(side) + ":" + percent_of_side(axis.place(tick))}});
   return element("div", html, {{"class", classes}, {"aria-hidden", "true"}});
 }
 
 Html end_labels(const std::vector<EndLabel>& ends) {
   Html html;
   for (const EndLabel& end : ends)
-    html += element("span", end.line->key,
-                    {{"class", colour_class(end.line->colour)},
-                     {"style", "left:" + percent(end.end.x) + ";bottom:" + percent(end.at)}});
+    html += element(
+        "span", end.line->key,
+        {{"class", colour_class(end.line->colour)},
+         {"style", "left:" + percent_of_side(end.end.x) + ";bottom:" + percent_of_side(end.at)}});
   return element("div", html, {{"class", "ends"}, {"aria-hidden", "true"}});
 }
 

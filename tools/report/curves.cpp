@@ -20,7 +20,7 @@ constexpr size_t kMostClasses = 100;  // of a table of confusion
 constexpr size_t kPointsOfChart = 6000;
 
 // How a key of metrics.jsonl is shown.
-struct Shown {
+struct ShownKey {
   const char* key;
   const char* title;
   Unit unit = Unit::kNumber;
@@ -28,7 +28,7 @@ struct Shown {
 };
 
 // The keys of the section about speed, in its order. All others are metrics.
-constexpr std::array<Shown, 10> kSpeed = {{
+constexpr std::array<ShownKey, 10> kSpeed = {{
     {"lr", "Learning rate", Unit::kNumber, true},
     {"samples_per_second", "Samples per second", Unit::kCount, true},
     {"tokens_per_second", "Tokens per second", Unit::kCount, true},
@@ -45,7 +45,7 @@ const std::set<std::string> kNoCurves = {"seconds", "time"};
 
 bool is_speed(const std::string& key) {
   return kNoCurves.contains(key) ||
-         std::any_of(kSpeed.begin(), kSpeed.end(), [&](const Shown& s) { return key == s.key; });
+         std::any_of(kSpeed.begin(), kSpeed.end(), [&](const ShownKey& s) { return key == s.key; });
 }
 
 // "validation_top5_accuracy" -> "Validation top5 accuracy".
@@ -196,7 +196,7 @@ Section curves_section(const std::vector<Run>& runs, const std::string& id,
 
 Section speed_section(const std::vector<Run>& runs) {
   Html charts;
-  for (const Shown& shown : kSpeed) {
+  for (const ShownKey& shown : kSpeed) {
     Chart chart = chart_of(runs, shown.key, shown.title);
     chart.y_unit = shown.unit;
     chart.from_zero = shown.from_zero;

@@ -13,7 +13,7 @@ constexpr double kLogarithmicFrom = 8;
 constexpr size_t kMostLabels = 8, kMostLabelLength = 18;
 // With so few different numbers they are the labels, unless two of them are closer than this.
 constexpr size_t kFewNumbers = 6;
-constexpr double kApart = 0.08;
+constexpr double kLabelsApart = 0.08;
 
 double number_of(const std::string& text) {
   char* end = nullptr;
@@ -69,7 +69,7 @@ void Scale::add_number_labels() {
     std::sort(axis_.ticks.begin(), axis_.ticks.end());
   }
   for (const double tick : axis_.ticks) {
-    if (!labels_.empty() && axis_.place(tick) < labels_.back().place + kApart) continue;
+    if (!labels_.empty() && axis_.place(tick) < labels_.back().place + kLabelsApart) continue;
     labels_.push_back({axis_.place(tick), few ? to_text(tick, Unit::kNumber)
                                               : to_label(tick, Unit::kNumber, axis_.step)});
   }

@@ -13,11 +13,11 @@ namespace tools::report {
 
 namespace {
 
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
 
 // A number of a run, and where it was reached.
-struct Value {
-  double value = kUnknown;
+struct SummaryValue {
+  double value = kNoNumber;
   Unit unit = Unit::kNumber;
   std::string where = {};
 };
@@ -26,14 +26,14 @@ struct Value {
 struct Quantity {
   std::string title;
   enum class Better { kNeither, kSmaller, kLarger } better = Better::kNeither;
-  std::vector<Value> values = {};  // by run
+  std::vector<SummaryValue> values = {};  // by run
 };
 
-Value last_of(const std::vector<Point>& points, Unit unit) {
-  return points.empty() ? Value{} : Value{points.back().y, unit, {}};
+SummaryValue last_of(const std::vector<Point>& points, Unit unit) {
+  return points.empty() ? SummaryValue{} : SummaryValue{points.back().y, unit, {}};
 }
 
-Value best_of(const std::vector<Point>& points, bool larger) {
+SummaryValue best_of(const std::vector<Point>& points, bool larger) {
   if (points.empty()) return {};
   const auto less = [](const Point& a, const Point& b) { return a.y < b.y; };
   const Point best = larger ? *std::max_element(points.begin(), points.end(), less)
@@ -43,7 +43,7 @@ Value best_of(const std::vector<Point>& points, bool larger) {
   return {best.y, Unit::kNumber, where};
 }
 
-Value median_of(const std::vector<Point>& points, Unit unit) {
+SummaryValue median_of(const std::vector<Point>& points, Unit unit) {
   if (points.empty()) return {};
   std::vector<double> values;
   for (const Point& p : points) values.push_back(p.y);
@@ -52,18 +52,18 @@ Value median_of(const std::vector<Point>& points, Unit unit) {
   return {*middle, unit, "median"};
 }
 
-Value epoch_seconds(const Run& run) {
+SummaryValue epoch_seconds(const Run& run) {
   double sum = 0;
   int count = 0;
   for (const EpochTime& epoch : run.metrics.epochs) {
     if (epoch.whole) sum += epoch.seconds, ++count;
   }
-  return count == 0 ? Value{} : Value{sum / count, Unit::kSeconds, "mean"};
+  return count == 0 ? SummaryValue{} : SummaryValue{sum / count, Unit::kSeconds, "mean"};
 }
 
 // The most memory that is known of any rank.
-Value memory_of(const Run& run) {
-  Value most{kUnknown, Unit::kBytes, {}};
+SummaryValue memory_of(const Run& run) {
+  SummaryValue most{kNoNumber, Unit::kBytes, {}};
   const auto add = [&](double bytes, const char* where) {
     if (bytes > most.value || (std::isnan(most.value) && std::isfinite(bytes)))
       most.value = bytes, most.where = where;
@@ -122,10 +122,10 @@ std::vector<Quantity> quantities(const std::vector<Run>& runs) {
   using Better = Quantity::Better;
   std::vector<Quantity> list;
   list.push_back(quantity(runs, "steps", Better::kNeither, [](const Run& run) {
-    Value value{static_cast<double>(run.metrics.steps), Unit::kCount, {}};
+    SummaryValue value{static_cast<double>(run.metrics.steps), Unit::kCount, {}};
     const double epochs = value.value / run.metrics.steps_per_epoch;
     if (std::isfinite(epochs)) value.where = to_text(epochs, Unit::kNumber) + " epochs";
-    return run.metrics.curves.empty() ? Value{} : value;
+    return run.metrics.curves.empty() ? SummaryValue{} : value;
   }));
   add_metrics(runs, list);
   list.push_back(quantity(runs, "samples per second", Better::kLarger, [](const Run& run) {
@@ -133,12 +133,13 @@ std::vector<Quantity> quantities(const std::vector<Run>& runs) {
   }));
   list.push_back(quantity(runs, "time of an epoch", Better::kSmaller, epoch_seconds));
   list.push_back(quantity(runs, "training time", Better::kNeither, [](const Run& run) {
-    return Value{run.metrics.curves.empty() ? kUnknown : run.metrics.seconds, Unit::kSeconds, {}};
+    return SummaryValue{
+        run.metrics.curves.empty() ? kNoNumber : run.metrics.seconds, Unit::kSeconds, {}};
   }));
   list.push_back(quantity(runs, "most memory", Better::kSmaller, memory_of));
   std::erase_if(list, [](const Quantity& q) {
     return std::all_of(q.values.begin(), q.values.end(),
-                       [](const Value& v) { return std::isnan(v.value); });
+                       [](const SummaryValue& v) { return std::isnan(v.value); });
   });
   return list;
 }
@@ -146,7 +147,7 @@ std::vector<Quantity> quantities(const std::vector<Run>& runs) {
 // The best value if it is better than another one.
 std::optional<double> best_value(const Quantity& q) {
   std::vector<double> known;
-  for (const Value& v : q.values)
+  for (const SummaryValue& v : q.values)
     if (std::isfinite(v.value)) known.push_back(v.value);
   if (known.size() < 2 || q.better == Quantity::Better::kNeither) return std::nullopt;
   const auto [least, most] = std::minmax_element(known.begin(), known.end());
@@ -154,7 +155,7 @@ std::optional<double> best_value(const Quantity& q) {
   return q.better == Quantity::Better::kLarger ? *most : *least;
 }
 
-Html where_text(const Value& value) {
+Html where_text(const SummaryValue& value) {
   if (value.where.empty() || std::isnan(value.value)) return {};
   return element("small", value.where);
 }
@@ -162,7 +163,7 @@ Html where_text(const Value& value) {
 Html cards(const std::vector<Quantity>& list) {
   Html html;
   for (const Quantity& q : list) {
-    const Value& v = q.values[0];
+    const SummaryValue& v = q.values[0];
     html +=
         element("div", element("dt", q.title) +
                            element("dd", element("b", to_text(v.value, v.unit)) + where_text(v)));
@@ -180,7 +181,7 @@ Html comparison(const std::vector<Run>& runs, const std::vector<Quantity>& list)
   for (size_t run = 0; run < runs.size(); ++run) {
     std::vector<Cell> row = {Cell(badge(runs, run))};
     for (const Quantity& q : list) {
-      const Value& v = q.values[run];
+      const SummaryValue& v = q.values[run];
       Cell cell(v.value, v.unit);
       if (std::optional<double> best = best_value(q); best && v.value == *best) {
         cell.content = element("b", cell.content) + element("small", "best", {{"class", "best"}});

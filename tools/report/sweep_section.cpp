@@ -12,6 +12,7 @@
 #include "tools/report/scale.h"
 #include "tools/report/section.h"
 #include "tools/report/table.h"
+#include "tools/report/units.h"
 
 namespace tools::report {
 
@@ -42,12 +43,6 @@ std::string short_text(const std::string& text) {
   return number ? to_text(*number, Unit::kNumber) : unquoted(text);
 }
 
-std::string number_text(double value) {
-  char text[40];
-  std::snprintf(text, sizeof(text), "%.17g", value);
-  return text;
-}
-
 // The trials with a value, the best first, as far as they are drawn.
 std::vector<const Trial*> drawn_trials(const Sweep& sweep) {
   std::vector<const Trial*> drawn;
@@ -67,7 +62,7 @@ struct Dimension {
 
 Dimension value_column(const Sweep& sweep, const std::vector<const Trial*>& trials) {
   std::vector<std::string> values;
-  for (const Trial* trial : trials) values.push_back(number_text(trial->value));
+  for (const Trial* trial : trials) values.push_back(exact_text(trial->value));
   return {sweep.monitor.empty() ? "value" : sweep.monitor, std::move(values)};
 }
 
@@ -102,12 +97,6 @@ std::string place_text(double x, double y) {
   return text;
 }
 
-std::string percent(double share) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.4g%%", share * 100);
-  return text;
-}
-
 // A path of one trial that shows what the trial is when it is pointed at.
 Html trial_path(const Sweep& sweep, const Trial& trial, const std::string& d,
                 const std::string& classes) {
@@ -130,8 +119,8 @@ Html svg(const Html& content, const std::string& label) {
 Html labels(const Scale& scale, const char* classes, const char* side) {
   Html html;
   for (const Scale::Label& label : scale.labels())
-    html +=
-        element("span", label.text, {{"style", std::string(side) + ":" + percent(label.place)}});
+    html += element("span", label.text,
+                    {{"style", std::string(side) + ":" + percent_of_side(label.place)}});
   return element("div", html, {{"class", classes}, {"aria-hidden", "true"}});
 }
 
@@ -160,7 +149,8 @@ Html parallel_coordinates(const Sweep& sweep, const std::vector<const Trial*>& t
         "div",
         element("b", breakable(columns[c].title)) + labels(columns[c].scale, "y-labels", "bottom"),
         {{"class", "parallel-axis"},
-         {"style", "left:" + percent(x_of(c) - 0.5 / count) + ";width:" + percent(1 / count)}});
+         {"style", "left:" + percent_of_side(x_of(c) - 0.5 / count) +
+                       ";width:" + percent_of_side(1 / count)}});
   }
   for (size_t i = trials.size(); i-- > 0;) {
     std::string d;

@@ -4,15 +4,11 @@
 #include <cmath>
 #include <cstdio>
 
+#include "tools/report/units.h"
+
 namespace tools::report {
 
 namespace {
-
-std::string number_text(double value) {
-  char text[40];
-  std::snprintf(text, sizeof(text), "%.17g", value);
-  return text;
-}
 
 Html head(const Table& table) {
   Html cells;
@@ -34,7 +30,7 @@ Html body_row(const Table& table, const std::vector<Cell>& row) {
     std::vector<Attribute> attributes;
     if (i == 0) attributes.push_back({"scope", "row"});
     if (!classes.empty()) attributes.push_back({"class", classes});
-    if (std::isfinite(cell.order)) attributes.push_back({"data-order", number_text(cell.order)});
+    if (std::isfinite(cell.order)) attributes.push_back({"data-order", exact_text(cell.order)});
     cells += element(i == 0 ? "th" : "td", cell.content, attributes);
   }
   return element("tr", cells);

@@ -99,6 +99,18 @@ std::string to_label(double value, Unit unit, double step) {
   return short_number(value, step);
 }
 
+std::string exact_text(double value) {
+  char text[40];
+  std::snprintf(text, sizeof(text), "%.17g", value);
+  return text;
+}
+
+std::string percent_of_side(double share) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.4g%%", share * 100);
+  return text;
+}
+
 std::string name_of(Unit unit) {
   constexpr std::array<const char*, 5> kNames = {"number", "count", "bytes", "seconds", "fraction"};
   return kNames.at(static_cast<size_t>(unit));

@@ -21,6 +21,10 @@ std::string to_text(double value, Unit unit);
 // The same, shorter, for the labels of an axis: 25k for 25,000. `step` is the distance of two
 // labels, which decides how many digits are needed.
 std::string to_label(double value, Unit unit, double step);
+// The value with all of its digits.
+std::string exact_text(double value);
+// A share of a side as a length of CSS: "12.5%".
+std::string percent_of_side(double share);
 // The name under which the page's script knows the unit.
 std::string name_of(Unit unit);
 

@@ -9,7 +9,7 @@ namespace backends::cpu::batch_blocked {
 namespace {
 // Bytes of the second-level cache (1 MiB on Zen 4, 1 to 2 MiB on Intel servers) that the input rows
 // of a strip may take while all channel tiles process them, before the next strip begins.
-constexpr int64_t kStripBytes = 384 * 1024;
+constexpr int64_t kBytesOfStrip = 384 * 1024;
 }  // namespace
 
 const ConvKernel& best_width(const KernelTable& kernels, int64_t channels) {
@@ -53,7 +53,7 @@ Convolution::Convolution(const ConvShape& shape, Direction direction, int thread
       channel_tiles_((images_.out_channels + kernel_->width - 1) / kernel_->width),
       strip_rows_(strip_rows > 0
                       ? strip_rows
-                      : images_.rows_that_fit(kStripBytes,
+                      : images_.rows_that_fit(kBytesOfStrip,
                                               images_.in_width * images_.in_channels * kBlock * 4,
                                               shape.kh)),
       geometry_(shape, direction,

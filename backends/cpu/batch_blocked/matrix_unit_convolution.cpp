@@ -11,7 +11,7 @@ namespace {
 
 // Bytes of the second-level cache (2 MiB where there is a matrix unit) for the packed input of a
 // strip, which every channel tile reads.
-constexpr int64_t kStripBytes = 1280 * 1024;
+constexpr int64_t kBytesOfUnitStrip = 1280 * 1024;
 // Measured cycles: of a step of 32 channels of two pixels and 32 outputs, whose arithmetic takes
 // 384, and of packing a register.
 constexpr double kStepCycles = 520, kPackCycles = 7;
@@ -45,7 +45,7 @@ MatrixUnitConvolution::MatrixUnitConvolution(const ConvShape& shape, Direction d
 
 int64_t MatrixUnitConvolution::strip_rows() const {
   const int64_t rows =
-      images_.rows_that_fit(kStripBytes, images_.in_width * steps_ * kPackedPixel, shape_.kh);
+      images_.rows_that_fit(kBytesOfUnitStrip, images_.in_width * steps_ * kPackedPixel, shape_.kh);
   const int64_t blocks = sample_blocks(shape_.n);
   if (blocks % threads_ == 0) return rows;
   // Every thread finds a strip, if there are enough rows.

@@ -7,7 +7,7 @@ namespace backends::cpu::batch_blocked {
 namespace {
 // Bytes of the second-level cache that a strip of the image may take, beside what it is computed
 // from.
-constexpr int64_t kStripBytes = 192 * 1024;
+constexpr int64_t kBytesOfPooledStrip = 192 * 1024;
 }  // namespace
 
 uint64_t PooledShape::saved_bytes() const {
@@ -17,7 +17,7 @@ uint64_t PooledShape::saved_bytes() const {
 
 PooledStrips::PooledStrips(const PooledShape& shape) : shape_(shape) {
   const int64_t bytes = shape.window_h * shape.conv.q * shape.conv.o * kBlock * 4;
-  windows_ = std::clamp<int64_t>(kStripBytes / bytes, 1, shape.rows());
+  windows_ = std::clamp<int64_t>(kBytesOfPooledStrip / bytes, 1, shape.rows());
 }
 
 int64_t PooledStrips::end(int64_t strip) const {

@@ -5,12 +5,9 @@
 #include <cstdint>
 
 #include "backends/cpu/batch_blocked/kernel_table.h"
+#include "backends/cpu/divide.h"
 
 namespace backends::cpu::batch_blocked {
-
-// a / b, rounded up, and the next multiple of b. b > 0.
-inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-inline int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
 
 // The number of blocks that hold `samples` samples.
 inline int64_t sample_blocks(int64_t samples) { return divide_up(samples, kBlock); }

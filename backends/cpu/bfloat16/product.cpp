@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "backends/cpu/divide.h"
+
 namespace backends::cpu::bfloat16 {
 namespace {
 
@@ -14,8 +16,6 @@ constexpr int64_t kMostRows = 512, kLeastRows = 2 * kTileSide;
 constexpr int64_t kGroup = 8 * kTileSide;  // columns that are complete before they are finished
 constexpr int64_t kPanelsAtOnce = 8;       // that are packed at a time
 
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
 // The beginning of piece `i` of `pieces` pieces of `count` that differ by at most one.
 int64_t piece(int64_t count, int64_t pieces, int64_t i) { return count * i / pieces; }
 

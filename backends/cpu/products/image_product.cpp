@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/divide.h"
+
 namespace backends::cpu::products {
 namespace {
 
@@ -12,16 +14,14 @@ namespace {
 // more; and rows that are read in place, so that few lines of the image are split twice.
 constexpr int64_t kPackedRows = 128, kPackedSteps = 32, kRowsInPlace = 256;
 constexpr int64_t kSide = 16, kMostRows = 2 * kSide;  // rows of a hardware tile, and of a tile
-constexpr int64_t kPanelsAtOnce = 12;                 // after which finished rows are handed on
+constexpr int64_t kImagePanelsAtOnce = 12;            // after which finished rows are handed on
 constexpr int64_t kStepsAhead = 3;  // from which weights are asked for that are read only once
 
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
 uint64_t aligned(int64_t bytes) { return static_cast<uint64_t>(round_up(bytes, 64)); }
 
 // The beginning of piece `i` of `pieces` pieces of `count`; all but the last are multiples of kSide
 // long.
-int64_t piece(int64_t count, int64_t pieces, int64_t i) {
+int64_t piece_of_tiles(int64_t count, int64_t pieces, int64_t i) {
   return std::min(count, divide_up(count, kSide) * i / pieces * kSide);
 }
 
@@ -144,9 +144,9 @@ ImageProduct::ImageProduct(const SplitKernels& kernels, const KernelTable& exact
 
 ImageProduct::Part ImageProduct::part(int number) const {
   const int row = number / column_parts_, column = number % column_parts_;
-  const int64_t top = piece(sizes_.rows(), row_parts_, row),
+  const int64_t top = piece_of_tiles(sizes_.rows(), row_parts_, row),
                 left = weights_.panels() * column / column_parts_;
-  return {top, piece(sizes_.rows(), row_parts_, row + 1) - top, left,
+  return {top, piece_of_tiles(sizes_.rows(), row_parts_, row + 1) - top, left,
           weights_.panels() * (column + 1) / column_parts_ - left};
 }
 
@@ -273,7 +273,7 @@ void ImageProduct::multiply(const Job& job, const Block& block, int64_t step, in
                                      t * lines * steps * step_bytes / 4);
       kernels_.multiply(tile);
     }
-    const bool hand_on = p + 1 == end || column + width - finished >= kPanelsAtOnce * width;
+    const bool hand_on = p + 1 == end || column + width - finished >= kImagePanelsAtOnce * width;
     if (job.finish == nullptr || !hand_on || step + steps < weights_.steps()) continue;
     (*job.finish)(block.row, block.rows, finished, column + tile.columns - finished);
     finished = column + width;

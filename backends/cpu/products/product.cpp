@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "backends/cpu/divide.h"
+
 namespace backends::cpu::products {
 namespace {
 
@@ -17,9 +19,6 @@ constexpr int64_t kRightBytes = 6 << 20;
 // Bytes of a small packed right operand, which leaves room for as many bytes of the left one in the
 // second-level cache.
 constexpr int64_t kSmallBytes = 640 << 10;
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
 
 // The beginning of piece `i` of `pieces` pieces of `count` that differ by at most one.
 int64_t piece(int64_t count, int64_t pieces, int64_t i) { return count * i / pieces; }

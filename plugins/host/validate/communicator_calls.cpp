@@ -10,15 +10,15 @@ const rt_communicator_api& communicators_of(const Object& object) {
   return *object.instance.plain.communicator;
 }
 
-Instance& instance_of(void* self) { return *static_cast<Instance*>(self); }
+Instance& communicator_of(void* self) { return *static_cast<Instance*>(self); }
 
 rt_status properties(void* self, rt_comm_properties* properties, rt_error* error) {
-  const Instance& instance = instance_of(self);
+  const Instance& instance = communicator_of(self);
   return instance.plain.communicator->properties(instance.self, properties, error);
 }
 
 rt_status capabilities(void* self, rt_comm_capability* rows, uint32_t* count, rt_error* error) {
-  const Instance& instance = instance_of(self);
+  const Instance& instance = communicator_of(self);
   return instance.plain.communicator->capabilities(instance.self, rows, count, error);
 }
 
@@ -48,7 +48,7 @@ std::vector<rt_comm_capability> rows_of(Instance& instance, rt_error* error) {
 
 rt_status create(void* self, const rt_comm_options* options, rt_communicator** communicator,
                  rt_error* error) {
-  Instance& instance = instance_of(self);
+  Instance& instance = communicator_of(self);
   return answer(instance.ledger.findings, error, [&] {
     auto object = std::make_unique<CommunicatorObject>(
         Kind::kCommunicator, instance,

@@ -7,15 +7,15 @@
 namespace plugins::host::validate {
 namespace {
 
-Instance& instance_of(void* self) { return *static_cast<Instance*>(self); }
+Instance& device_of(void* self) { return *static_cast<Instance*>(self); }
 
 rt_status count(void* self, int32_t* count, rt_error* error) {
-  const Instance& instance = instance_of(self);
+  const Instance& instance = device_of(self);
   return instance.plain.device->count(instance.self, count, error);
 }
 
 rt_status properties(void* self, int32_t index, rt_device_properties* properties, rt_error* error) {
-  const Instance& instance = instance_of(self);
+  const Instance& instance = device_of(self);
   const rt_status status =
       instance.plain.device->properties(instance.self, index, properties, error);
   if (status != RT_OK || properties->size < sizeof(*properties)) return status;
@@ -28,7 +28,7 @@ rt_status properties(void* self, int32_t index, rt_device_properties* properties
 
 rt_status open(void* self, int32_t index, const rt_device_options* options, rt_device** device,
                rt_error* error) {
-  Instance& instance = instance_of(self);
+  Instance& instance = device_of(self);
   return answer(instance.ledger.findings, error, [&] {
     const rt_device_api& api = *instance.plain.device;
     auto object = std::make_unique<DeviceObject>(Kind::kDevice, instance,

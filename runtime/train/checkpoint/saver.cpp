@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // How long an object that ends waits for files of other ranks.
-constexpr std::chrono::seconds kPatience{5};
+constexpr std::chrono::seconds kPatienceWithRanks{5};
 
 // The end of the text by which a rank says that its files are written.
 constexpr char kEndOfText = '\n';
@@ -261,7 +261,7 @@ void CheckpointSaver::add_files_of(int rank, std::vector<SavedFile>& files) cons
     if (fs::exists(failed_file(rank)))
       throw DataError(name_of(rank) + ": " + data::read_text(failed_file(rank).string()));
     if (programs_.collectives() != nullptr) programs_.collectives()->watchdog().check();
-    if (ending_) given_up = std::min(given_up, now + kPatience);
+    if (ending_) given_up = std::min(given_up, now + kPatienceWithRanks);
     if (now > given_up) throw DataError(name_of(rank) + " has not written its part");
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
