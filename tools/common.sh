@@ -24,13 +24,14 @@ configure() {
   cmake --preset "$preset" "${launcher[@]}" "$@"
 }
 
+has_nvidia_gpu() { command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; }
+has_amd_gpu() { [ -e /dev/kfd ]; }
+
 # gpu_options: prints options that compile GPU code for the GPUs of this machine, or for one fixed architecture if there
 # are none. All architectures that a build has by default take three to five times as long.
 gpu_options() {
-  local cuda=90
-  if command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; then cuda=native; fi
-  echo "-DCMAKE_CUDA_ARCHITECTURES=$cuda"
-  if [ ! -e /dev/kfd ]; then echo "-DRUNTIME_HIP_ARCHITECTURES=gfx90a"; fi
+  if has_nvidia_gpu; then echo "-DCMAKE_CUDA_ARCHITECTURES=native"; else echo "-DCMAKE_CUDA_ARCHITECTURES=90"; fi
+  if ! has_amd_gpu; then echo "-DRUNTIME_HIP_ARCHITECTURES=gfx90a"; fi
 }
 
 # build <preset> [target...]: builds all targets or the named ones.
@@ -38,4 +39,20 @@ build() {
   local preset=$1
   shift
   cmake --build --preset "$preset" --parallel "$(nproc)" ${1:+--target "$@"}
+}
+
+# configure_single: configures build-single/, which is never built: it says how each source is compiled by itself, also where build/
+# compiles several together.
+configure_single() {
+  # shellcheck disable=SC2046  # several options
+  configure release -B build-single -DRUNTIME_BUILD_TESTS=ON -DRUNTIME_UNITY=OFF -DRUNTIME_PRECOMPILE=OFF $(gpu_options) >/dev/null
+}
+
+# base_commit: the commit that a change is compared with: where the branch left origin/main; on the main branch itself the
+# one before the last.
+base_commit() {
+  local base
+  base=$(git merge-base HEAD origin/main 2>/dev/null || git rev-parse HEAD)
+  if [ "$base" = "$(git rev-parse HEAD)" ]; then base=$(git rev-parse -q --verify HEAD~1 || echo "$base"); fi
+  echo "$base"
 }

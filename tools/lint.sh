@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs clang-tidy (rules: .clang-tidy) over the named .cpp files, or without names over those that differ from a commit.
-# Needs a configured build/ (tools/quickstart.sh, tools/test.sh); files that it does not compile are left out.
+# Files that the build does not compile here are left out.
 #
 #   tools/lint.sh [--base <commit>] [--most <number>] [file...]
 #
@@ -26,17 +26,10 @@ while [[ "${1:-}" == --* ]]; do
 done
 
 command -v clang-tidy >/dev/null || die "clang-tidy is not installed; tools/setup.sh --dev installs it"
-[ -e build/compile_commands.json ] || configure release
+configure_single
 
 # changed_files: the .cpp files that differ from $base.
-changed_files() {
-  if [ -z "$base" ]; then
-    base=$(git merge-base HEAD origin/main 2>/dev/null || git rev-parse HEAD)
-    # On the main branch itself the last commit is the change.
-    if [ "$base" = "$(git rev-parse HEAD)" ]; then base=$(git rev-parse -q --verify HEAD~1 || echo "$base"); fi
-  fi
-  git diff --name-only --diff-filter=d "$base" -- '*.cpp'
-}
+changed_files() { git diff --name-only --diff-filter=d "${base:-$(base_commit)}" -- '*.cpp'; }
 
 if [ $# -gt 0 ]; then
   candidates=("$@")
@@ -45,7 +38,7 @@ else
 fi
 files=()
 for file in "${candidates[@]}"; do
-  if grep -qF "\"$(realpath "$file")\"" build/compile_commands.json; then files+=("$file"); else echo "not compiled here: $file"; fi
+  if grep -qF "\"$(realpath "$file")\"" build-single/compile_commands.json; then files+=("$file"); else echo "not compiled here: $file"; fi
 done
 [ ${#files[@]} -gt 0 ] || { echo "no .cpp file to check"; exit 0; }
 if [ -n "$most" ] && [ ${#files[@]} -gt "$most" ]; then
@@ -53,11 +46,6 @@ if [ -n "$most" ] && [ ${#files[@]} -gt "$most" ]; then
   files=("${files[@]:0:most}")
 fi
 
-# clang cannot read the precompiled headers of gcc, so it gets the commands without them.
-commands=$(mktemp -d)
-trap 'rm -rf "$commands"' EXIT
-sed -e 's/ -Winvalid-pch//g' -e 's/ -include [^ "]*cmake_pch\.hxx//g' build/compile_commands.json \
-  >"$commands/compile_commands.json"
-printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(nproc)" clang-tidy --quiet -p "$commands" \
+printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(nproc)" clang-tidy --quiet -p build-single \
   --extra-arg=-Wno-unknown-warning-option
 say "clang-tidy finds nothing in ${#files[@]} files"

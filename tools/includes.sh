@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Compiles sources one by one and headers by themselves, without making code: finds what a file uses and does not
+# include, which a build of many sources together (RUNTIME_UNITY) hides.
+#
+#   tools/includes.sh           the sources that differ from where the branch left origin/main, and all headers if one
+#                               of them differs
+#   tools/includes.sh --all     all sources and all headers
+#   tools/includes.sh file...   these
+. "$(dirname "$0")/common.sh"
+
+configure_single
+
+# wanted: the files to compile.
+wanted() {
+  case "${1:-}" in
+    --all) git ls-files '*.cpp' '*.h' ;;
+    "")
+      git diff --name-only --diff-filter=d "$(base_commit)" -- '*.cpp'
+      if [ -n "$(git diff --name-only "$(base_commit)" -- '*.h')" ]; then git ls-files '*.h'; fi
+      ;;
+    *) printf '%s\n' "$@" ;;
+  esac
+}
+
+# A header is compiled with the options of a source of its folder, or else of a folder above it. Device code and files of
+# other programs, which no source here is near, are left out.
+wanted "$@" | python3 tools/alone.py build-single/compile_commands.json | xargs -0 -P "$(nproc)" -n 1 bash -c
+say "each file includes what it uses"
