@@ -38,7 +38,7 @@ Communicator::Communicator(const rt_host& host, const Membership& membership,
       membership_(membership),
       names_(std::move(names)),
       mesh_(std::make_shared<Mesh>(host, membership, device, deadline)),
-      roll_call_(mesh_->wires()),
+      roll_call_(mesh_->wires(), mesh_->rank, mesh_->size),
       last_word_(kLeaves) {
   if (mesh_->size == 1) return;
   const BlockedSignals inherited;

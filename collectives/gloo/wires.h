@@ -10,6 +10,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "door.h"
 #include "loop.h"
 #include "peer_memory.h"
+#include "roll_call.h"
 #include "wire.h"
 
 namespace collectives::gloo {
@@ -27,7 +29,7 @@ using shared_memory::Interrupted;  // what waits throw after interrupt()
 // interrupt() is called. When it is destroyed, its memory is not touched any more, whatever the
 // state of its transfers. The timeouts that Gloo passes to waits are ignored, because they apply to
 // each segment of a collective.
-class Wires final : public ::gloo::transport::Context {
+class Wires final : public ::gloo::transport::Context, public Questions {
  public:
   // sockets[r] connects this rank with rank r, and memories[r] is that rank's memory; those of this
   // rank itself are not used. `own` is the token of this rank.
@@ -49,8 +51,10 @@ class Wires final : public ::gloo::transport::Context {
   void close();
   bool is_lost(int rank) { return wire(rank).is_lost(); }
 
-  // Sets the progress that this rank answers when others ask; see Wire::ask.
-  void set_progress(int64_t progress) { progress_ = progress; }
+  // See Wire::ask().
+  void set_progress(int64_t progress) override { progress_ = progress; }
+  void ask(int peer) override { wire(peer).ask(); }
+  std::optional<int64_t> answer(int peer) override { return wire(peer).answer(); }
   Wire& wire(int rank);
 
  private:
