@@ -233,7 +233,7 @@ rt_status query(rt_device* device, const rt_op_desc* desc, rt_support* support, 
   });
 }
 
-std::vector<uint64_t> bytes_of(const rt_tensor_desc* const* tensors, uint32_t count) {
+std::vector<uint64_t> bytes_of_all(const rt_tensor_desc* const* tensors, uint32_t count) {
   std::vector<uint64_t> bytes;
   for (uint32_t i = 0; i < count; ++i) bytes.push_back(stored_bytes(*tensors[i]));
   return bytes;
@@ -311,8 +311,8 @@ rt_status create(rt_device* device, const rt_op_desc* desc, rt_plan** plan, rt_e
     made->kernel = make_chosen(*device, op);
     check_saved(op, made->kernel);
     made->in_place = definition.in_place;
-    made->input_bytes = bytes_of(desc->inputs, desc->input_count);
-    made->output_bytes = bytes_of(desc->outputs, desc->output_count);
+    made->input_bytes = bytes_of_all(desc->inputs, desc->input_count);
+    made->output_bytes = bytes_of_all(desc->outputs, desc->output_count);
     made->work = work_of(op, made->kernel, made->input_bytes, made->output_bytes);
     *plan = made.release();
   });

@@ -13,8 +13,8 @@ namespace {
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
-// Counts the questions. A rank answers at once with the number in `progress`, unless it is in `slow`; then release() lets
-// it answer.
+// Counts the questions. A rank answers at once with the number in `progress`, unless it is in
+// `slow`; then release() lets it answer.
 class Ranks final : public Questions {
  public:
   void set_progress(int64_t progress) override { own = progress; }
@@ -108,7 +108,8 @@ TEST_F(RollCallTest, RanksThatWaitInDifferentPlacesDisagree) {
 TEST_F(RollCallTest, RoundsBecomeRarerTheLongerACallTakesAndTheMoreRanksThereAre) {
   RollCall few(ranks_, 0, 4);
   few.came(false);
-  const int first = pass(few, now_, milliseconds(4000)), second = pass(few, now_, milliseconds(4000));
+  const int first = pass(few, now_, milliseconds(4000)),
+            second = pass(few, now_, milliseconds(4000));
   pass(few, now_, milliseconds(100'000));
   const int last = pass(few, now_, milliseconds(100'000));
   EXPECT_GT(first, second);
