@@ -160,7 +160,10 @@ TEST(Reporter, TheBarShowsTheValidation) {
 TEST(Reporter, LinesFitTheTerminal) {
   std::ostringstream out;
   const auto bar = make_progress_bar(out, std::cerr, 3, 300, {false, [] { return 40; }});
-  Metrics metrics{.step = 100, .loss = 0.5, .samples_per_second = 100};
+  Metrics metrics;
+  metrics.step = 100;
+  metrics.loss = 0.5;
+  metrics.samples_per_second = 100;
   metrics.validation_loss = 0.25;
   bar->line(metrics);
   bar->note("a note of more than forty columns is broken, too");

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "runtime/error.h"
+#include "runtime/train/checkpoint/find.h"
 #include "tests/runtime/support/devices.h"
 #include "tests/runtime/train/job.h"
 
