@@ -23,6 +23,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kCodeOfLostRank = static_cast<int>(ExitCode::kCommunication);
+// The cause of the end of a job of so many ranks is said once more, as the last line.
+constexpr size_t kManyRanks = 9;
 constexpr int kStops[] = {SIGINT, SIGTERM, SIGHUP, kAfterCheckpoint};
 
 // How a process has ended: with an exit code, or by a signal that killed it.
@@ -92,6 +94,7 @@ class Supervisor {
   Clock::time_point failed_at_;                 // valid from kFailed on
   std::optional<Clock::time_point> first_end_;  // when the first process ended with 0
   std::optional<Status> cause_;
+  std::string cause_text_;      // "rank 2 (pid 123) was killed by signal 9 (SIGKILL)"
   int lost_ = -1;               // Ending::lost
   bool regroups_ = false;       // the ranks were asked to end after a checkpoint
   bool found_stopped_ = false;  // a rank for which others have probably waited in vain was stopped
@@ -223,8 +226,8 @@ void Supervisor::judge(const Child& child, Status status) {
   if (cause_ && (!cause_->is_consequence() || status.is_consequence())) return;
   cause_ = status;
   if (!status.is_consequence()) lost_ = child.rank;
-  err_.add("error: " + child.name + " (pid " + std::to_string(child.pid) + ") " + status.text() +
-           "\n");
+  cause_text_ = child.name + " (pid " + std::to_string(child.pid) + ") " + status.text();
+  err_.add("error: " + cause_text_ + "\n");
   fail();
   end_stopped();
   if (options_.on_loss && child.rank >= 0 && !(status.is_consequence() && found_stopped_))
@@ -328,6 +331,11 @@ Ending Supervisor::run(const std::vector<ChildSpec>& specs) {
   // Ranks that were told to stop, and then lost a rank that had ended already, have done as they
   // were told.
   const bool only_stopped = !cause_ || (stopped_ != 0 && cause_->is_consequence());
+  // What many ranks say in the meantime hides the sentence that counts.
+  if (!only_stopped && specs.size() >= kManyRanks) {
+    err_.add("error: the job has ended because " + cause_text_ + "\n");
+    finish_output();
+  }
   Ending ending;
   ending.exit_code = only_stopped ? stopped_ : cause_->exit_code();
   ending.asked = asked_ != 0;

@@ -183,6 +183,18 @@ TEST(Processes, ARankThatEndsWithACodeOfNobodysIsLost) {
   }
 }
 
+// Many ranks say much in the meantime.
+TEST(Processes, TheCauseIsTheLastLineOfAJobOfManyRanks) {
+  Program program(processes(9, {"2:raise=9", "sleep=300", "err=lost rank 2", "exit=4"}));
+  EXPECT_EQ(program.wait(), 4);
+  EXPECT_THAT(program.err(),
+              testing::ContainsRegex("\nerror: the job has ended because rank 2 \\(pid [0-9]+\\) "
+                                     "was killed by signal 9 \\(SIGKILL\\)\n$"));
+  Program few(processes(3, {"2:raise=9", "sleep=300", "exit=4"}));
+  EXPECT_EQ(few.wait(), 4);
+  EXPECT_THAT(few.err(), Not(HasSubstr("the job has ended because")));
+}
+
 TEST(Processes, AKilledRankIsNamedAndSurvivorsCanSaySomething) {
   Program program(processes(3, {"2:raise=9", "sleep=500", "err=lost rank 2", "exit=4"}));
   EXPECT_EQ(program.wait(), 4);
