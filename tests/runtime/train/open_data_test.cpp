@@ -152,9 +152,9 @@ TEST_F(OpenData, AMissingFileNamesAllPlacesThatWereTried) {
   write("first/a.csv", 3);
   EXPECT_THAT(message_of(table("a.csv", "none.csv")),
               AllOf(HasSubstr("dataset.validation_path = \"none.csv\""),
-                    HasSubstr("the folder of the configuration file"),
-                    HasSubstr(fs::current_path().string()), HasSubstr(folder_.string() + "/first"),
-                    HasSubstr(folder_.string() + "/second"), HasSubstr("RUNTIME_DATA_PATH")));
+                    HasSubstr("the configuration file's"), HasSubstr(fs::current_path().string()),
+                    HasSubstr(folder_.string() + "/first"), HasSubstr(folder_.string() + "/second"),
+                    HasSubstr("RUNTIME_DATA_PATH")));
 }
 
 }  // namespace
