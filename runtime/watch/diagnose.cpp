@@ -213,8 +213,8 @@ std::string stuck(const std::vector<int>& ranks, const Wait& wait, const Finding
            last_seen(done, f) +
            "; the ranks disagree about what there is to do: run again with comm.check = true";
   return name_of(ranks, f.e) + are(ranks) +
-         (ranks.size() == 1 ? "stuck: it answers, but has not started "
-                            : "stuck: they answer, but have not started ") +
+         (ranks.size() == 1 ? "stuck: it answers, but has not taken part in "
+                            : "stuck: they answer, but have not taken part in ") +
          call + ", for which " + f.e.names.of(wait.rank) + " waits; " + said +
          (ranks.size() == 1 ? last_seen(ranks[0], wait, f) : "") + waiting(ranks, f.e) +
          "; see what it does (its output, a debugger); if it is only slow, raise comm.timeout_s";

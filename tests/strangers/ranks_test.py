@@ -51,7 +51,7 @@ class Hangs(support.Situation):
             "--set", "comm.backend=gloo", "--set", "comm.timeout_s=3", "--set", "device.backend=chaos", code=4,
             environment={"RUNTIME_PLUGIN_PATH": CHAOS, "CHAOS_PLUGIN": "launch:how=hang:after=2000:rank=5",
                          "CHAOS_PLUGIN_INNER": os.path.join(PLUGINS, "libbackend_reference.so"), "CHAOS_LOG": self.path("log")})
-        said = re.findall(r"rank (\d) of 8 is (\w+): it answers, but has not started (\w+) (?:from rank \d |to rank \d )?#\d+ (?:of|along) the (\w+) axis", text)
+        said = re.findall(r"rank (\d) of 8 is (\w+): it answers, but has not taken part in (\w+) #\d+ (?:from rank \d |to rank \d )?(?:of|along) the (\w+) axis", text)
         self.assertGreaterEqual(len(said), 7, text)
         self.assertEqual({rank for rank, _, _, _ in said}, {"5"}, text)
         self.assertNotIn("the network between them is down", text)

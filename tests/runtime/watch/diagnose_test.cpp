@@ -143,14 +143,16 @@ std::vector<Case> cases() {
       {"a rank that lives and hangs",
        late(),
        {0, 3, {note(0, late()), note(1, late()), note(2, {}, kBefore17)}},
-       "rank 2 of 3 is stuck: it answers, but has not started all_reduce #17 (431080 float32), for "
+       "rank 2 of 3 is stuck: it answers, but has not taken part in all_reduce #17 (431080 "
+       "float32), for "
        "which rank ",
        {"rank 2 had completed #16 and not started #17", "ranks 0 and 1 wait for it"},
        {"lost"}},
       {"the same, as it sees it itself",
        {},
        {2, 3, {note(0, late()), note(1, late()), note(2, {}, kBefore17)}},
-       "rank 2 of 3 is stuck: it answers, but has not started all_reduce #17 (431080 float32), for "
+       "rank 2 of 3 is stuck: it answers, but has not taken part in all_reduce #17 (431080 "
+       "float32), for "
        "which rank ",
        {"did not complete within 2 s, on rank 0"},
        {"lost"}},
@@ -262,7 +264,7 @@ TEST(Diagnose, NamesTheStuckRankOfAMesh) {
   channels[6] = channels[7] = ready;
   const std::string message = message_in_mesh(channels);
   EXPECT_THAT(message,
-              StartsWith("rank 5 of 8 is stuck: it answers, but has not started "
+              StartsWith("rank 5 of 8 is stuck: it answers, but has not taken part in "
                          "all_reduce #90 of the tensor axis (431080 float32), for which rank 4"));
   EXPECT_THAT(message, HasSubstr("rank 5 had completed #89 and not started #90"));
   EXPECT_THAT(message, HasSubstr("ranks 0, 1, 2, 3, 4, 6 and 7 wait for it"));
@@ -273,11 +275,12 @@ TEST(Diagnose, NamesTheStuckRankOfAPipeline) {
   channels.fill({in_call(3, kAll)});
   channels[0] = {done(7, send_to(1)), done(2, kAll)};
   channels[4] = {in_call(8, receive_from(0), RT_RECEIVE), done(2, kAll)};
-  EXPECT_THAT(message_in_mesh(channels),
-              testing::AnyOf(StartsWith("rank 0 of 8 is stuck: it answers, but has not started "
-                                        "receive #8 from rank 0 along the pipeline axis"),
-                             StartsWith("rank 0 of 8 is stuck: it answers, but has not started "
-                                        "all_reduce #3 of all ranks")));
+  EXPECT_THAT(
+      message_in_mesh(channels),
+      testing::AnyOf(StartsWith("rank 0 of 8 is stuck: it answers, but has not taken part in "
+                                "receive #8 from rank 0 along the pipeline axis"),
+                     StartsWith("rank 0 of 8 is stuck: it answers, but has not taken part in "
+                                "all_reduce #3 of all ranks")));
 }
 
 TEST(Diagnose, ACallThatAllRanksOfItsCommunicatorHaveStartedIsTheNetworks) {
