@@ -24,5 +24,5 @@ wanted() {
 
 # A header is compiled with the options of a source of its folder, or else of a folder above it. Device code and files of
 # other programs, which no source here is near, are left out.
-wanted "$@" | python3 tools/alone.py build-single/compile_commands.json | xargs -0 -P "$(nproc)" -n 1 bash -c
+wanted "$@" | python3 tools/alone.py build-single/compile_commands.json | xargs -0 -r -P "$(nproc)" -n 1 bash -c
 say "each file includes what it uses"

@@ -14,7 +14,7 @@ namespace {
 // Folders whose sources are compiled one by one; see their CMakeLists.txt.
 const std::set<std::string> kSeparate = {"backends/cpu", "plugins/examples", "tools/bench"};
 
-// What a line at the margin defines: the names of a type, of an alias or of constants, or a
+// Returns what a line at the margin defines: the names of a type, of an alias or of constants, or a
 // function's name with its parameters as far as the line has them.
 std::vector<std::string> defined_by(const std::string& line) {
   static const std::regex type(
