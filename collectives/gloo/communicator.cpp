@@ -26,10 +26,6 @@ constexpr std::chrono::milliseconds kPatience{700};
 
 bool is_transfer(int32_t kind) { return kind == RT_SEND || kind == RT_RECEIVE; }
 
-void append(std::string& list, const std::string& item) {
-  list += (list.empty() ? "" : ", ") + item;
-}
-
 }  // namespace
 
 Communicator::Communicator(const rt_host& host, const Membership& membership,

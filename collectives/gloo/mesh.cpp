@@ -32,10 +32,6 @@ Milliseconds left(Deadline deadline) {
 
 std::string rank_name(int rank) { return "rank " + std::to_string(rank); }
 
-void add_to_list(std::string& list, const std::string& item) {
-  list += (list.empty() ? "" : ", ") + item;
-}
-
 Error timeout_error(const Membership& membership, const std::string& ranks, const char* what) {
   return Error(
       RT_ERROR_TIMEOUT,
@@ -83,7 +79,7 @@ std::vector<Invitation> fetch_all(const rt_host& host, const Membership& members
     const rt_status status = host.kv_get(host.context, key_of(membership, rank).c_str(), &value,
                                          &size, std::max<int64_t>(rest, 0), &error);
     if (status == RT_ERROR_TIMEOUT) {
-      add_to_list(missing, rank_name(rank));
+      append(missing, rank_name(rank));
     } else if (status != RT_OK) {
       throw lost_error(membership, rank_name(rank), error.message);
     } else if (size != sizeof(value) || value.size != membership.size) {
@@ -125,13 +121,17 @@ Peers meet(const rt_host& host, const Membership& membership, const Device& devi
     return peers;
   }
   std::string ranks;
-  for (const int rank : guests.missing) add_to_list(ranks, rank_name(rank));
+  for (const int rank : guests.missing) append(ranks, rank_name(rank));
   if (Clock::now() < deadline) throw lost_error(membership, ranks, guests.why.c_str());
   const std::string why = guests.why.empty() ? "" : " (" + guests.why + ")";
   throw timeout_error(membership, ranks + why, "did not connect");
 }
 
 }  // namespace
+
+void append(std::string& list, const std::string& item) {
+  list += (list.empty() ? "" : ", ") + item;
+}
 
 Deadline deadline_in(int64_t timeout_ns) {
   constexpr auto kCentury = std::chrono::hours(24 * 36525);
@@ -179,7 +179,7 @@ void Mesh::greet(const Membership& membership, shared_memory::Segment segment, D
     std::string ranks;
     for (int peer = 0; peer < size; ++peer) {
       if (peer == rank || greeted[static_cast<std::size_t>(peer)] != 0) continue;
-      if (late || wires_->is_lost(peer)) add_to_list(ranks, rank_name(peer));
+      if (late || wires_->is_lost(peer)) append(ranks, rank_name(peer));
     }
     if (late) throw timeout_error(membership, ranks, "connected but did not greet");
     throw lost_error(membership, ranks, e.what());

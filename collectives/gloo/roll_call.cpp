@@ -13,7 +13,7 @@ namespace {
 // An answer is the number of collectives times this number, and the number of those in shared
 // memory.
 constexpr int64_t kShared = 1 << 20;
-// Of so many ranks, answers may take twice as long as those of few.
+// The answers of so many ranks may take twice as long as those of few.
 constexpr int kManyRanks = 32;
 // The pause is at least this part of the time for which the call has been waited for, so that a
 // message is never about something much older, and at most kLongestPause.

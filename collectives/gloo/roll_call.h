@@ -46,7 +46,7 @@ class RollCall {
 
   // The result of the last completed round: "rank 2 does not answer", or "rank 3 has come to 5
   // collectives of 6" if it has called 5 of the 6 that this rank has called; "" if no rank is late.
-  // Of more than eight ranks only the first are named. `names[r]` is the number of rank r in
+  // Only the first of more than eight ranks are named. `names[r]` is the number of rank r in
   // messages.
   std::string late(const std::vector<int>& names) const;
   // The first rank that did not answer in the last completed round.

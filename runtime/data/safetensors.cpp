@@ -117,7 +117,7 @@ std::string header_text(const std::string& path, const TensorFile& file,
   }
 }
 
-// What a file consists of. It refers to the tensors that it was made of.
+// The content of a file refers to the tensors that it was made of.
 struct Content {
   std::vector<const Named*> order;
   std::string header;

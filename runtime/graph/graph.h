@@ -47,7 +47,7 @@ struct Value {
   uint64_t bytes = 0;                     // in its layout; 0 until known
   ValueId base = kNone;                   // if not kNone, this value is a view of `base`
   uint64_t offset = 0;                    // bytes from the beginning of `base` to this view
-  // Of a persistent value: the bytes at which its memory is cut into several buffers, ascending. No
+  // The bytes at which the memory of a persistent value is cut into several buffers, ascending. No
   // operand of a graph that runs lies on both sides of a cut.
   std::vector<uint64_t> cuts = {};
   std::shared_ptr<const Constant> contents = nullptr;  // of a constant

@@ -1,4 +1,4 @@
-// What a command that takes long does at the moment.
+// A status line says what a command that takes long does at the moment.
 #ifndef RUNTIME_TERMINAL_STATUS_LINE_H_
 #define RUNTIME_TERMINAL_STATUS_LINE_H_
 

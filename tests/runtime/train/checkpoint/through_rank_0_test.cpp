@@ -129,7 +129,7 @@ TEST(ThroughRank0, NamesTheRankWhoseNumbersAreNotFinite) {
   EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 
-// What a rank finds in its folder: the checkpoint of rank 0, nothing, or another one.
+// A rank finds the checkpoint of rank 0 in its folder, nothing, or another one.
 TEST(CheckpointFiles, AreReadByRank0WhereOneRankLacksThem) {
   for (const std::string other : {"same", "nothing", "cut", "another"}) {
     test::TemporaryFolder folder;
