@@ -1,5 +1,6 @@
 #include "door.h"
 
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -55,6 +56,17 @@ struct Conversation {
 };
 
 enum class Progress { kWaits, kDone, kFailed };
+
+// "10.0.0.2, port 4711": where a rank waits for its peers. The address says on which host it runs.
+std::string place_of(const Invitation& rank) {
+  std::array<char, NI_MAXHOST> host{};
+  std::array<char, NI_MAXSERV> port{};
+  if (::getnameinfo(reinterpret_cast<const sockaddr*>(&rank.address), rank.address_bytes,
+                    host.data(), host.size(), port.data(), port.size(),
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+    return "an unknown address";
+  return format("%s, port %s", host.data(), port.data());
+}
 
 // Sends the whole greeting, for which one call of send() may not suffice. The buffer of a new
 // connection has room for it, so this does not block. On failure errno has the reason.
@@ -198,7 +210,9 @@ void Meeting::fail(Call& call, int error) {
   if (error != ECONNREFUSED) call.refused = Clock::time_point::max();
   if (error == ECONNREFUSED) call.refused = std::min(call.refused, now);
   if (error == ECONNREFUSED && now - call.refused >= kRefused) gone_ = call.peer;
-  guests_.why = format("rank %d: %s", call.peer, std::strerror(error));
+  guests_.why = format("rank %d at %s: %s", call.peer,
+                       place_of(invitations_[static_cast<std::size_t>(call.peer)]).c_str(),
+                       std::strerror(error));
 }
 
 // Goes on with an attempt to connect to another rank, when its socket has become writable or has

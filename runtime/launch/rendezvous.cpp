@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "plugins/host/text.h"
+#include "rt/sdk/ranks.h"
 #include "runtime/launch/nonce.h"
 #include "runtime/launch/poll.h"
 
@@ -61,19 +62,6 @@ std::string process_name() {
   return "process " + std::to_string(::getpid()) + " on " + host_name();
 }
 
-// Returns "rank 3", "ranks 2 and 3", "ranks 1, 2 and 5" or "ranks 1, 2, ..., 8 and 55 more".
-std::string names(const std::vector<int>& ranks) {
-  constexpr std::size_t kNamed = 8;
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  const std::size_t named = std::min(ranks.size(), kNamed);
-  for (std::size_t i = 0; i < named; ++i) {
-    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
-    text += std::to_string(ranks[i]);
-  }
-  if (ranks.size() > named) text += " and " + std::to_string(ranks.size() - named) + " more";
-  return text;
-}
-
 class Handshake {
  public:
   Handshake(Store& store, int rank, int world_size, std::chrono::nanoseconds timeout,
@@ -125,7 +113,7 @@ class Handshake {
 };
 
 std::string Handshake::missing_text(const std::vector<int>& missing) const {
-  return where() + names(missing) + " of " + std::to_string(own_.world_size) +
+  return where() + rt::sdk::rank_list(missing) + " of " + std::to_string(own_.world_size) +
          (missing.size() == 1 ? " has" : " have") + " not come within " +
          plugins::host::seconds_text(timeout_) +
          "; look at the output of the missing ranks, check that all ranks were given this "

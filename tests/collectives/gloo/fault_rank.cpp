@@ -243,6 +243,28 @@ void refused_interfaces(const Scene& scene) {
   create("127.0.0.2");
 }
 
+// Rank 0 has published an address at which nobody listens. The message says where it was looked for.
+void unreachable(const Scene& scene) {
+  gloo::Invitation invitation;
+  invitation.size = 2;
+  sockaddr_in closed{};
+  closed.sin_family = AF_INET;
+  closed.sin_port = htons(1);
+  ::inet_pton(AF_INET, "127.0.0.3", &closed.sin_addr);
+  std::memcpy(&invitation.address, &closed, sizeof(closed));
+  invitation.address_bytes = sizeof(closed);
+  HostServices store = scene.store;
+  store.kv_get = [&](const std::string&, std::chrono::nanoseconds) {
+    return std::string(reinterpret_cast<const char*>(&invitation), sizeof(invitation));
+  };
+  const auto plugin = Plugin::load(scene.plugin, store);
+  const Error error = error_of([&] {
+    Communicator::create(
+        plugin, {.rank = 1, .world_size = 2, .prefix = "test", .interface = "lo", .timeout = 20s});
+  });
+  expect_in(error.what(), "rank 0 at 127.0.0.3, port 1: Connection refused");
+}
+
 // A foreign client that knows the port of a rank.
 class Stranger {
  public:
@@ -353,7 +375,8 @@ int run(const char* plugin, const std::string& name) {
       {"strangers", strangers},
       {"disagreeing", disagreeing},
       {"disagreeing_in_way", disagreeing_in_way},
-      {"refused_interfaces", refused_interfaces}};
+      {"refused_interfaces", refused_interfaces},
+      {"unreachable", unreachable}};
   const RankPlace place = rank_place();
   scenarios.at(name)({place, plugin, file_store(place.store)});
   return 0;

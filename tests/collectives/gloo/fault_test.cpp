@@ -48,6 +48,7 @@ TEST(GlooFaults, RankThatLeft) { expect_success(scenario("left", 3)); }
 TEST(GlooFaults, DestroyedWithUnfinishedWork) { expect_success(scenario("destroyed", 2)); }
 TEST(GlooFaults, MessagesPassACollective) { expect_success(scenario("passing", 2)); }
 TEST(GlooFaults, RefusedInterfaces) { expect_success(scenario("refused_interfaces", 1)); }
+TEST(GlooFaults, UnreachableRank) { expect_success(scenario("unreachable", 1)); }
 
 }  // namespace
 }  // namespace collectives::testing

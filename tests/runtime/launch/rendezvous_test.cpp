@@ -110,7 +110,7 @@ TEST(Rendezvous, NamesTheMissingRanks) {
   EXPECT_THAT(join_all(folder.path(), {{0, 4}, {1, 4, 0ms, 300ms}, {3, 4}}),
               Each(HasSubstr("rank 2 of 4 has not come within 0.3 s")));
   EXPECT_THAT(join_all(folder.path(), {{0, 100, 0ms, 100ms}})[0],
-              HasSubstr("ranks 1, 2, 3, 4, 5, 6, 7, 8 and 91 more of 100"));
+              HasSubstr("ranks 1, 2, 3 and 96 others of 100"));
 }
 
 TEST(Rendezvous, SaysThatRankZeroHasNotCome) {
