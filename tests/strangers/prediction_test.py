@@ -311,6 +311,21 @@ average_decay = 0.5
 backend = "cpu"
 tune = "off"
 """
+TEXT = """
+[model]
+input = [8]
+layers = [{{ type = "embedding", features = 8, vocabulary = {characters} }}, {{ type = "linear", features = {characters} }}]
+[dataset]
+format = "text"
+path = "text.txt"
+validation_split = 0.25
+[training]
+global_batch_size = 8
+epochs = 3
+[device]
+backend = "cpu"
+tune = "off"
+"""
 ARRAYS = """
 [model]
 input = [3]
@@ -338,8 +353,8 @@ class EverywhereTheSame(Predicting):
         self.runtime("train", "c.toml", "--quiet", "--set", "job.dump_folder=" + folder, "--set", "debug.deterministic=true", *arguments)
         return folder + "/weights.safetensors"
 
-    def check(self, config, keys, names=("weights",), imported=True):
-        """Trains in every way and predicts with the weights of each. `keys`: of a prediction. `names`: of the files of a run."""
+    def train_in_every_way(self, config, names=("weights",), imported=True):
+        """Returns the files of weights that trainings in every way leave, by the names of the files of a run; the first is that of a whole run."""
         self.write("c.toml", config)
         self.train_in("whole")
         self.train_in("stopped", "--max-steps", "7")
@@ -350,10 +365,14 @@ class EverywhereTheSame(Predicting):
         files["weights"].append("exported.safetensors")
         if imported:
             files["weights"].append(self.train_in("again", "--weights", "exported.safetensors", "--max-steps", "1", "--set", "optimizer.lr=0"))
-        for name in names:
-            expected = self.by_file(self.predict(weights=f"whole/{name}.safetensors"))
+        return files
+
+    def check(self, config, keys, names=("weights",), imported=True):
+        """Predicts with the weights of each way. `keys`: of a prediction."""
+        for files in self.train_in_every_way(config, names, imported).values():
+            expected = self.by_file(self.predict(weights=files[0]))
             self.assertGreater(len({json.dumps(line[keys[0]]) for line in expected}), 1, "all are predicted alike")
-            for weights in files[name]:
+            for weights in files:
                 with self.subTest(weights=weights):
                     self.assert_same(self.by_file(self.predict(weights=weights)), expected, keys)
                     self.assert_same(self.by_file(self.predict("--data", "new", weights=weights)), expected, keys)
@@ -374,6 +393,20 @@ class EverywhereTheSame(Predicting):
             flat = [number for sample in numbers for number in sample]
             self.write(name, npy("<f8", (len(numbers), len(numbers[0])), struct.pack(f"<{len(flat)}d", *flat)))
         self.check(ARRAYS, ("predicted",))
+
+    def test_a_text(self):
+        text = "the cat sat on the mat; a dog ran to it. " * 20
+        self.write("text.txt", text)
+        self.write("new", text[int(len(text) * 0.75):])
+        expected = set()
+        for weights in self.train_in_every_way(TEXT.format(characters=len(set(text))))["weights"]:
+            arguments = ("c.toml", "--weights", weights)
+            validation = self.json_lines("evaluate", *arguments)[-1]
+            new = self.json_lines("evaluate", *arguments, "--part", "train", "--set", "dataset.path=new", "--set", "dataset.validation_split=0")[-1]
+            said = self.runtime("predict", *arguments, "--prompt", "the cat", "--tokens", "30", "--seed", "3")
+            for measured in (validation, new):
+                expected.add((measured["samples"], measured["loss"], measured["accuracy"], said))
+        self.assertEqual(len(expected), 1, expected)
 
     def test_pictures(self):
         files = [file for _, file, _ in kinds_of_png()] + [file for _, file, _ in turned_pngs(range(1, 9))]
