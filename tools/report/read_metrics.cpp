@@ -94,6 +94,7 @@ class Reader {
       while (!points.empty() && points.back().x > step) points.pop_back();
     }
     std::erase_if(epoch_ends_, [&](const auto& end) { return end.second.step > step; });
+    std::erase_if(line_ends_, [&](const End& end) { return end.step > step; });
     seconds_ = epoch_ends_.empty() ? 0 : epoch_ends_.rbegin()->second.seconds;
   }
 
@@ -108,6 +109,7 @@ class Reader {
       else
         times_known_ = false;
     }
+    line_ends_.push_back({step, seconds_});
     const double epoch = number_of(line, "epoch");
     if (epoch >= 0 && epoch < 1e9) epoch_ends_[static_cast<int64_t>(epoch)] = {step, seconds_};
   }
@@ -147,7 +149,8 @@ class Reader {
   // Epochs count from 1, but older programs have counted them from 0.
   int64_t first_epoch() const { return epoch_ends_.contains(0) ? 0 : 1; }
 
-  // An epoch ends with a line. Later epochs tell that the first one is whole.
+  // Without a known length, an epoch ends with a line; later epochs tell that the first one is
+  // whole.
   double steps_per_epoch() const {
     if (size_.steps_per_epoch > 0) return size_.steps_per_epoch;
     if (epoch_ends_.size() < 2) return kUnknown;
@@ -157,15 +160,28 @@ class Reader {
            static_cast<double>(second->first - first->first);
   }
 
+  // The time of training up to a step; between two lines all steps take equally long.
+  double seconds_at(double step) const {
+    const auto after =
+        std::lower_bound(line_ends_.begin(), line_ends_.end(), step,
+                         [](const End& end, double wanted) { return end.step < wanted; });
+    if (after == line_ends_.end()) return seconds_;
+    const End before = after == line_ends_.begin() ? End() : *std::prev(after);
+    if (after->step <= before.step) return after->seconds;
+    return before.seconds +
+           (after->seconds - before.seconds) * (step - before.step) / (after->step - before.step);
+  }
+
   void finish_epochs() {
     if (std::isnan(metrics_.seconds)) return;
     double before = 0;
-    for (const auto& [epoch, end] : epoch_ends_) {
-      const double done = end.step / metrics_.steps_per_epoch;
+    for (const auto& [epoch, last_line] : epoch_ends_) {
       const int64_t number = epoch - first_epoch();
-      const bool whole = !(done < static_cast<double>(number + 1) - 1e-9);
-      metrics_.epochs.push_back({number, end.seconds - before, whole});
-      before = end.seconds;
+      const double length = metrics_.steps_per_epoch;
+      const double end = length > 0 ? length * static_cast<double>(number + 1) : last_line.step;
+      const double after = seconds_at(end);
+      metrics_.epochs.push_back({number, after - before, last_step_ >= end - 1e-9});
+      before = after;
     }
   }
 
@@ -187,6 +203,7 @@ class Reader {
   Metrics metrics_;
   std::map<std::string, NotFinite> not_finite_;
   std::map<int64_t, End> epoch_ends_;  // the last line of each epoch
+  std::vector<End> line_ends_;         // of all lines, by step
   double last_step_ = -1, seconds_ = 0;
   bool times_known_ = true;
   int64_t lines_ = 0, without_step_ = 0, other_keys_ = 0;

@@ -79,6 +79,20 @@ TEST_F(MetricsTest, EpochsCountFromOne) {
   EXPECT_FALSE(m.epochs[2].whole);
 }
 
+// Lines after steps 4, 8 and 10; epochs end after steps 5 and 10.
+TEST_F(MetricsTest, AnEpochMayEndBetweenTwoLines) {
+  const Metrics m = read(
+      "{\"step\":4,\"epoch\":1,\"samples_per_second\":10}\n"
+      "{\"step\":8,\"epoch\":2,\"samples_per_second\":20}\n"
+      "{\"step\":10,\"epoch\":2,\"samples_per_second\":40}\n",
+      {.batch = 10, .steps_per_epoch = 5});
+  ASSERT_EQ(m.epochs.size(), 2u);
+  EXPECT_TRUE(m.epochs[0].whole);
+  EXPECT_TRUE(m.epochs[1].whole);
+  EXPECT_THAT(m.epochs[0].seconds, DoubleEq(4.5));
+  EXPECT_THAT(m.epochs[1].seconds, DoubleEq(2));
+}
+
 TEST_F(MetricsTest, WithoutBatchThereAreNoTimes) {
   const Metrics m = read(kRun, {});
   EXPECT_TRUE(std::isnan(m.seconds));
