@@ -1,3 +1,5 @@
+// Convolutions and their gradients by oneDNN: which primitives it has, what they cost, and their
+// plans.
 #include <algorithm>
 #include <array>
 #include <string_view>

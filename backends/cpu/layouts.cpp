@@ -1,3 +1,4 @@
+// Registers oneDNN's layouts under ids that are hashes of their descriptions.
 #include "backends/cpu/layouts.h"
 
 #include <algorithm>

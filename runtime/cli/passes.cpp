@@ -1,3 +1,4 @@
+// Prints what each pass makes of the step, and writes the graphs.
 #include "runtime/cli/passes.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// The lists of passes, in their order, and the loop that runs and checks them.
 #include "runtime/step/compile_step.h"
 
 #include "runtime/error.h"

@@ -1,3 +1,4 @@
+// Packs both operands of a bfloat16 product, and multiplies them block by block on all threads.
 #include "backends/cpu/bfloat16/product.h"
 
 #include <omp.h>

@@ -1,3 +1,4 @@
+// Runs each command of the program as a user would, and checks what it prints and writes.
 #include <signal.h>
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// Checks the list of passes, and that a fault names the pass that made it.
 #include "runtime/step/compile_step.h"
 
 #include <gmock/gmock.h>
