@@ -7,7 +7,7 @@
 
 namespace runtime {
 
-// Exit codes of the `runtime` program; README.md documents them and those that are not listed here.
+// Exit codes of the `runtime` program; cli/README.md has them and those that are not listed here.
 enum class ExitCode : int {
   kDone = 0,
   kInternal = 1,

@@ -6,6 +6,7 @@
 #   tools/setup.sh --packages  the same as --ranks, and what tools/package.sh needs, for packages with every rendezvous
 #   tools/setup.sh             as --minimal, and what the tests need
 #   tools/setup.sh --dev       the same, and clang: fuzzing, formatting, linting
+#   tools/setup.sh --lint      only what tools/lint_scripts.sh needs
 #
 # Installed packages are left alone. If no package is missing, the script needs neither the network nor root.
 . "$(dirname "$0")/common.sh"
@@ -19,7 +20,8 @@ optional_tests=(python3-numpy python3-pil python3-torch python3-sklearn zsh fish
   ocl-icd-opencl-dev opencl-headers pocl-opencl-icd)
 ranks=(libgloo-dev libopenmpi-dev openmpi-bin)
 packages=(dpkg-dev file)
-dev=(clang clang-format clang-tidy libclang-rt-dev ccache git)
+lint=(pyflakes3 shellcheck)
+dev=(clang clang-format clang-tidy libclang-rt-dev ccache git "${lint[@]}")
 
 wanted=("${train[@]}" "${tests[@]}")
 optional=("${optional_tests[@]}")
@@ -28,8 +30,9 @@ case "${1:-}" in
   --ranks) wanted=("${train[@]}") optional=("${ranks[@]}") ;;
   --packages) wanted=("${train[@]}" "${packages[@]}") optional=("${ranks[@]}" libhiredis-dev libpmix-dev) ;;
   --dev) wanted+=("${dev[@]}") ;;
+  --lint) wanted=() optional=("${lint[@]}") ;;
   "") ;;
-  *) die "unknown argument $1; expected --minimal, --ranks, --packages, --dev or nothing" ;;
+  *) die "unknown argument $1; expected --minimal, --ranks, --packages, --dev, --lint or nothing" ;;
 esac
 
 as_root() {

@@ -15,7 +15,7 @@ release_tests=short
 sanitizers=
 case "${1:-}" in
   --quick) release_tests=unit ;;
-  --sanitizers) release_tests= sanitizers=1 ;;
+  --sanitizers) release_tests='' sanitizers=1 ;;
   --rest) release_tests=long sanitizers=1 ;;
   --all) release_tests=all sanitizers=1 ;;
   "") ;;
@@ -75,6 +75,7 @@ names_of_failed() { sed -n 's/^.*<testcase name="\([^"]*\)".* status="fail".*/\1
 # the numbers depend on the arguments of the run.)
 regex_of() {
   local names
+  # shellcheck disable=SC2016  # the dollar is part of a set of characters
   names=$(printf '%s\n' "$@" | sed -e 's/&lt;/</g; s/&gt;/>/g; s/&quot;/"/g; s/&amp;/\&/g' -e 's/[][\.*+?^$()|]/\\&/g' | paste -sd '|')
   printf '^(%s)$' "$names"
 }

@@ -1,3 +1,5 @@
+// Convolutions and their gradients by oneDNN: which primitives it has, what they cost, and their
+// plans.
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -103,33 +105,34 @@ bool stays_inside(const Problem& p, const dnnl::convolution_backward_weights::pr
 // oneDNN's descriptions share what they refer to, so the base keeps all of it.
 void keep(const dnnl::primitive_desc_base& desc, Variant& v) { v.desc = desc; }
 
-// Fills v.desc and v.actual; returns false if oneDNN has no such primitive.
+// Fills v.desc and v.actual; returns false if oneDNN has no such primitive. Gradients need the
+// description of the forward primitive as well: oneDNN calls it their hint.
 bool describe(const OnednnContext& context, const Problem& p, const Descs& m,
               const dnnl::primitive_attr& attr, bool bias, Variant& v) {
   const auto algorithm = onednn_algorithm(v.algorithm);
   const MemoryDesc bias_desc = bias || p.bias_gradient ? vector_desc(p) : MemoryDesc();
-  const auto hint = make_desc<dnnl::convolution_forward>(
+  const auto forward = make_desc<dnnl::convolution_forward>(
       context.onednn, p.pass == Pass::kForward ? attr : default_attributes(),
       dnnl::prop_kind::forward_training, algorithm,
       v.wide && p.pass == Pass::kBackwardData ? p.canonical[kSource] : m[kSource], m[kWeights],
       bias_desc, m[kDestination], p.strides, p.dilates, p.padding_begin, p.padding_end);
-  if (!exists(hint)) return false;
+  if (!exists(forward)) return false;
   if (p.pass == Pass::kForward) {
-    keep(hint, v);
-    v.actual = {hint.src_desc(), hint.weights_desc(), hint.dst_desc()};
+    keep(forward, v);
+    v.actual = {forward.src_desc(), forward.weights_desc(), forward.dst_desc()};
     return true;
   }
   if (p.pass == Pass::kBackwardData) {
     const auto desc = make_backward_desc<dnnl::convolution_backward_data>(
-        context.onednn, attr, hint, algorithm, m[kSource], m[kWeights], m[kDestination], p.strides,
-        p.dilates, p.padding_begin, p.padding_end);
+        context.onednn, attr, forward, algorithm, m[kSource], m[kWeights], m[kDestination],
+        p.strides, p.dilates, p.padding_begin, p.padding_end);
     if (!exists(desc)) return false;
     keep(desc, v);
     v.actual = {desc.diff_src_desc(), desc.weights_desc(), desc.diff_dst_desc()};
     return true;
   }
   auto desc = make_backward_desc<dnnl::convolution_backward_weights>(
-      context.onednn, attr, hint, algorithm, m[kSource], m[kWeights], bias_desc, m[kDestination],
+      context.onednn, attr, forward, algorithm, m[kSource], m[kWeights], bias_desc, m[kDestination],
       p.strides, p.dilates, p.padding_begin, p.padding_end);
   if (!exists(desc)) return false;
   while (!stays_inside(p, desc)) {
@@ -285,13 +288,20 @@ void add_unless_known(std::vector<Variant>& variants, Variant variant) {
   variants.push_back(std::move(variant));
 }
 
+// What a variant may be: whether oneDNN chooses the layouts of the two images (see make_variant),
+// and whether its reference kernels, which are slow, are accepted.
+struct Freedom {
+  bool source = false, destination = false, reference = false;
+};
+
 std::vector<Variant> variants(const OnednnContext& context, const Operation& op, const Problem& p) {
   std::vector<Variant> found;
   const bool foreign_weights =
       p.layouts[kWeights] != RT_LAYOUT_CANONICAL && p.layouts[kWeights] != RT_LAYOUT_ANY;
-  const auto attempt = [&](uint32_t algorithm, bool source, bool destination, bool slow) {
-    auto v = make_variant(context, op, p, algorithm, {source, !foreign_weights, destination});
-    if (v && (slow || !v->slow_reference)) add_unless_known(found, std::move(*v));
+  const auto attempt = [&](uint32_t algorithm, const Freedom& may) {
+    auto v =
+        make_variant(context, op, p, algorithm, {may.source, !foreign_weights, may.destination});
+    if (v && (may.reference || !v->slow_reference)) add_unless_known(found, std::move(*v));
   };
   for (const uint32_t algorithm : {kDirect, kWinograd}) {
     if (algorithm == kWinograd && !wants_winograd(context, p)) continue;
@@ -301,15 +311,16 @@ std::vector<Variant> variants(const OnednnContext& context, const Operation& op,
         if (p.bfloat16 && (source || destination)) continue;
         if (source && p.layouts[kSource] != RT_LAYOUT_ANY) continue;
         if (destination && p.layouts[kDestination] != RT_LAYOUT_ANY) continue;
-        attempt(algorithm, source, destination, false);
+        attempt(algorithm, {.source = source, .destination = destination});
       }
     }
   }
   // If only reference kernels take these layouts, reorder every operand inside the plan. If oneDNN
   // has no kernel for that either, accept the reference kernel.
   const auto direct = [](const Variant& v) { return v.algorithm == kDirect; };
-  if (std::none_of(found.begin(), found.end(), direct)) attempt(kDirect, true, true, false);
-  if (std::none_of(found.begin(), found.end(), direct)) attempt(kDirect, false, false, true);
+  const auto have_direct = [&] { return std::any_of(found.begin(), found.end(), direct); };
+  if (!have_direct()) attempt(kDirect, {.source = true, .destination = true});
+  if (!have_direct()) attempt(kDirect, {.reference = true});
   return found;
 }
 

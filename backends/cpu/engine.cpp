@@ -1,3 +1,4 @@
+// Joins the answers of a device's providers, and numbers the algorithms of all of them.
 #include "backends/cpu/engine.h"
 
 #include <omp.h>

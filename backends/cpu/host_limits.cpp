@@ -1,3 +1,4 @@
+// Tries, before oneDNN or libgomp would, whether memory and threads can still be had.
 #include "backends/cpu/host_limits.h"
 
 #include <omp.h>

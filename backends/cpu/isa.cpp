@@ -1,3 +1,4 @@
+// Names of instruction sets, and the widest one that this processor has.
 #include "backends/cpu/isa.h"
 
 namespace backends::cpu {

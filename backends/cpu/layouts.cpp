@@ -1,3 +1,4 @@
+// Registers oneDNN's layouts under ids that are hashes of their descriptions.
 #include "backends/cpu/layouts.h"
 
 #include <algorithm>
@@ -23,7 +24,8 @@ uint64_t hash(uint64_t seed, const MemoryDesc& md) {
     for (const int64_t value : *list) seed = hash(seed, value);
   }
   for (const uint8_t byte : parts.opaque) seed = hash(seed, byte);
-  // Ids of float32 layouts are as they were before there were other types.
+  // The type float32 is left out of the hash. Layouts once had this type only, and tuning caches
+  // from that time name them by these ids.
   if (parts.type != DataType::f32) seed = hash(seed, static_cast<int64_t>(parts.type));
   return seed;
 }

@@ -1,3 +1,4 @@
+// Matrix products by oneDNN: its primitive and its sgemm, in canonical and in packed layouts.
 #include <algorithm>
 #include <vector>
 

@@ -1,3 +1,4 @@
+// Folds the batch of a matmul into the rows of one product where b has no batch.
 #include "backends/cpu/matrix_product.h"
 
 #include "backends/cpu/native.h"

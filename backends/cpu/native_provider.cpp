@@ -1,3 +1,4 @@
+// Offers the table of our own kernels, and checks layouts and post-operations of what is asked.
 #include "backends/cpu/native_provider.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Limits oneDNN to an instruction set before its first use, and tells which one it has fixed.
 #include "backends/cpu/onednn_isa.h"
 
 #include <cstdlib>

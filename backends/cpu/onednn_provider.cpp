@@ -1,3 +1,4 @@
+// Sends convolutions, products and copies to oneDNN, and does those over nothing by itself.
 #include "backends/cpu/onednn_provider.h"
 
 #include <cstring>

@@ -1,3 +1,5 @@
+// Applies a chain of bias, activation and residual to a range of elements, with vector loops for
+// the usual ones.
 #include "backends/cpu/post_chain.h"
 
 #include <algorithm>

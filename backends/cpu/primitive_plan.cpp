@@ -1,3 +1,4 @@
+// Lays out the memories of oneDNN primitives in one workspace, and executes them in a launch.
 #include "backends/cpu/primitive_plan.h"
 
 #include <algorithm>

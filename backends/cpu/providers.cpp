@@ -1,3 +1,4 @@
+// Lists the providers of a device in the order in which they are asked.
 #include "backends/cpu/providers.h"
 
 #include "backends/cpu/batch_blocked/provider.h"

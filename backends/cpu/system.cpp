@@ -1,3 +1,4 @@
+// Reads cores, memory and the name of the processor from /proc and the scheduler.
 #include "backends/cpu/system.h"
 
 #include <sched.h>

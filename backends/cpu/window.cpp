@@ -1,3 +1,4 @@
+// Reads strides, padding and dilation, and compares the output's size with what they give.
 #include "backends/cpu/window.h"
 
 #include "rt/operations.h"

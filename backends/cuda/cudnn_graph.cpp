@@ -1,3 +1,4 @@
+// Finds the functions of cuDNN's graph API in the library, and turns their statuses into errors.
 #include "backends/cuda/cudnn_graph.h"
 
 namespace backends::cuda {

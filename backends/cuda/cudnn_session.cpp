@@ -1,3 +1,4 @@
+// Asks cuDNN's heuristics for engines, keeps the deterministic ones, and runs their plans.
 #include "backends/cuda/cudnn_session.h"
 
 #include <algorithm>

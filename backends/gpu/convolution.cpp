@@ -1,3 +1,4 @@
+// Translates a convolution and the post-operations that a library may fuse into strides and dims.
 #include "backends/gpu/convolution.h"
 
 #include <algorithm>

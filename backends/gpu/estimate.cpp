@@ -1,3 +1,4 @@
+// Guesses the time of kernels from nominal limits of a GPU, which stand here as constants.
 #include "backends/gpu/estimate.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Translates a matmul into the column-major terms of BLAS, with the epilogue that a library may
+// fuse.
 #include "backends/gpu/gemm.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Opens the vendor's libraries that the options allow, and keeps their answers for each operation
+// and shape.
 #include "backends/gpu/libraries.h"
 
 #include <algorithm>

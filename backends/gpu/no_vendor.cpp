@@ -1,3 +1,4 @@
+// Stands in for the vendor's libraries in builds that have none.
 #include "backends/gpu/vendor.h"
 #include "rt/sdk/plugin.h"
 

@@ -1,3 +1,4 @@
+// Kernels behind a library's call: post-operations that it has not fused, and sums over rows.
 #include "backends/gpu/column_functions.h"
 #include "backends/gpu/divisor.h"
 #include "backends/gpu/fixed_posts.h"

@@ -1,3 +1,4 @@
+// Decides which matrices get padded rows, and copies between padded and canonical ones.
 #include "backends/gpu/row_layout.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Loads NVML or ROCm SMI on first use, and reads load, temperature and power through it.
 #include "backends/gpu/telemetry.h"
 
 #include <cstdint>

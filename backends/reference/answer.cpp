@@ -1,3 +1,4 @@
+// Fills the structs of query, info and launch for the reference kernels.
 #include "backends/reference/answer.h"
 
 #include <algorithm>

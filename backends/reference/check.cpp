@@ -1,3 +1,4 @@
+// Checks that descriptions are well formed before a reference kernel reads them.
 #include "backends/reference/check.h"
 
 #include <limits>

@@ -1,3 +1,5 @@
+// Wraps a float32 kernel: widens 16-bit operands into the workspace, and rounds what it has
+// computed.
 #include "backends/reference/sixteen_bit.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Maps the memory of a simulated device twice: without access for the host, with access for
+// kernels.
 #include "backends/simulated/arena.h"
 
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// Opens simulated devices, and makes the faults and delays that their options ask for.
 #include "backends/simulated/device.h"
 
 #include <algorithm>

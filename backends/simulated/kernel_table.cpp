@@ -1,3 +1,5 @@
+// Runs the reference kernels on the streams of a simulated device, wrong or late where an option
+// says so.
 #include <algorithm>
 
 #include "backends/simulated/objects.h"

@@ -1,3 +1,4 @@
+// Declares and reads the keys of [device.simulated], most of which ask for one fault.
 #include "backends/simulated/options.h"
 
 #include <charconv>

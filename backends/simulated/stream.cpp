@@ -1,3 +1,4 @@
+// Queues work on a thread of its own, delays it at random, and records it during a capture.
 #include "backends/simulated/stream.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Maps each collective to exchanges between pairs of ranks or to an algorithm of Gloo.
 #include "algorithms.h"
 
 #include <gloo/allgather.h>

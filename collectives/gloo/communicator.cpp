@@ -1,3 +1,4 @@
+// Runs calls on lanes, watches for ranks that leave or are lost, and ends what waits for them.
 #include "communicator.h"
 
 #include <gloo/common/error.h>

@@ -1,3 +1,4 @@
+// Finds the address of the network interface that the configuration names.
 #include "device.h"
 
 #include <arpa/inet.h>

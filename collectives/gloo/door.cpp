@@ -1,3 +1,4 @@
+// Listens and connects until each pair of ranks has exchanged greetings, and turns strangers away.
 #include "door.h"
 
 #include <netdb.h>

@@ -1,3 +1,5 @@
+// The worker threads of lanes, completions that callers wait for, and signals that these threads
+// block.
 #include "lane.h"
 
 namespace collectives::gloo {

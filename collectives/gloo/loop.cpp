@@ -1,3 +1,4 @@
+// Waits with epoll for sockets of all connections, and calls the handler of each.
 #include "loop.h"
 
 #include <sys/epoll.h>

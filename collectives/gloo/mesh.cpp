@@ -1,3 +1,4 @@
+// Publishes this rank's invitation, collects those of the others, and opens the connections.
 #include "mesh.h"
 
 #include <gloo/common/error.h>

@@ -1,3 +1,5 @@
+// Reads another process's memory with process_vm_readv, and proves by a token that it is the right
+// process.
 #include "peer_memory.h"
 
 #include <sys/random.h>

@@ -1,3 +1,5 @@
+// Sends segments to the rank that combines them, combines in the order of ranks, and sends results
+// on.
 #include "reduction.h"
 
 #include <algorithm>

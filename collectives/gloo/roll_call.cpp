@@ -1,3 +1,4 @@
+// Asks late ranks in rounds that become rarer, and words which ranks are behind.
 #include "roll_call.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Sends and receives the headers and bytes of messages on one socket, or reads offered memory
+// directly.
 #include "wire.h"
 
 #include <gloo/common/error.h>

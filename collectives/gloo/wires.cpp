@@ -1,3 +1,4 @@
+// Implements Gloo's transport (context, pairs, buffers) over the wires of one rank.
 #include "wires.h"
 
 #include <gloo/common/error.h>

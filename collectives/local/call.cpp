@@ -1,3 +1,4 @@
+// Checks arguments of a collective against the contract, with the words for what is wrong.
 #include "collectives/local/call.h"
 
 #include "rt/sdk/error.h"

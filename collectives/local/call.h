@@ -10,12 +10,14 @@
 
 namespace collectives::local {
 
-// A kind that only this plugin knows: ranks exchange their colour (in `reduction`) and key (in
-// `peer`).
+// The kind of a collective with which this plugin implements rt_communicator_api.split, beside the
+// RT_... kinds of the contract: ranks exchange the arguments of the split. rt_collective has no
+// fields for them, so the colour travels in `reduction` and the key in `peer`.
 inline constexpr int32_t kSplit = 100;
 
-bool is_pair(const rt_collective& call);  // true for send and receive
-// True for all-reduce, reduce-scatter and reduce.
+// Whether the call is a send or a receive, which belongs to one call of one other rank.
+bool is_pair(const rt_collective& call);
+// Whether the call is an all-reduce, a reduce-scatter or a reduce, which adds or compares elements.
 bool reduces(const rt_collective& call);
 
 // Throws rt::sdk::Error for a call that is invalid on this rank whatever the other ranks call.

@@ -1,3 +1,4 @@
+// Computes which bytes a chunk of each collective moves, and moves or reduces them.
 #include "collectives/local/chunks.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Matches the calls of ranks in meetings, and lets ranks that wait carry out chunks.
 #include "collectives/local/group.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Keeps the groups that are being formed, by prefix, until all ranks of each have come.
 #include "collectives/local/hub.h"
 
 #include "rt/sdk/error.h"

@@ -1,3 +1,4 @@
+// Adds or compares a block of elements of all ranks in their order, in a wider type for 16 bits.
 #include "collectives/local/reduce.h"
 
 #include <algorithm>

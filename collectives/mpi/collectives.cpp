@@ -1,3 +1,5 @@
+// Calls MPI for each collective: stages 16-bit sums in float32, and has a ring of its own between
+// hosts.
 #include "collectives.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Queues calls for the owner's thread, which polls MPI with naps and completes or aborts them.
 #include "owner.h"
 
 #include <sys/prctl.h>

@@ -1,3 +1,4 @@
+// Starts MPI once in a process, with the variables that it needs, and finalises it at the end.
 #include "process.h"
 
 #include <algorithm>

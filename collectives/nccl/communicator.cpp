@@ -1,3 +1,5 @@
+// Joins, splits, enqueues and aborts through NCCL's non-blocking calls, each of which has a
+// deadline.
 #include "communicator.h"
 
 #include <algorithm>

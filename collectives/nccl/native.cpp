@@ -1,3 +1,4 @@
+// Asks the device plugin's table for stream and device handles, or reads them from older plugins.
 #include "native.h"
 
 #include <string_view>

@@ -1,3 +1,4 @@
+// Writes this rank's part into its slot, waits for the other slots by polling, and combines them.
 #include "collectives/shared_memory/all_reduce.h"
 
 #include <linux/futex.h>

@@ -1,3 +1,4 @@
+// Combines blocks of elements of all ranks, for each type and reduction.
 #include "collectives/shared_memory/combine.h"
 
 #include <algorithm>

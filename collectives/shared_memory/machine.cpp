@@ -1,3 +1,4 @@
+// Hashes the boot id and the namespaces of this process, which together stand for the machine.
 #include "collectives/shared_memory/machine.h"
 
 #include <sys/stat.h>

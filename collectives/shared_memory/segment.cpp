@@ -1,3 +1,4 @@
+// Makes anonymous shared memory, and opens that of another process through /proc.
 #include "collectives/shared_memory/segment.h"
 
 #include <fcntl.h>

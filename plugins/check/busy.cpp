@@ -1,3 +1,4 @@
+// Measures how long copies take, and queues as many as fill the time that is asked for.
 #include "plugins/check/busy.h"
 
 #include <algorithm>

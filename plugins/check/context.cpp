@@ -1,3 +1,4 @@
+// Loads the plugin under test, its device and the reference when a check first asks for them.
 #include "plugins/check/context.h"
 
 #include <malloc.h>

@@ -1,3 +1,4 @@
+// The lists of operations that each preset uses, and which of them are slow if they are composed.
 #include "plugins/check/models.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Runs the communicator checks as one rank, and leaves its result in the folder of the store.
 #include "plugins/check/ranks.h"
 
 #include <fmt/format.h>

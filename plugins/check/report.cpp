@@ -1,3 +1,4 @@
+// Sums the rows of a check up, and writes them as text, JSON and JUnit.
 #include "plugins/check/report.h"
 
 #include <fmt/format.h>

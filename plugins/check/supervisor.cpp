@@ -1,3 +1,4 @@
+// Starts a child for a group of checks, reads its results line by line, and goes on behind a crash.
 #include "plugins/check/supervisor.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Describes a call of a collective in words, and says which collectives reduce or have a root.
 #include "plugins/conformance/call.h"
 
 #include "plugins/host/text.h"

@@ -1,3 +1,5 @@
+// Puts the lists of cases of all operations together, and adds those with empty batches and
+// dimensions.
 #include <algorithm>
 #include <set>
 

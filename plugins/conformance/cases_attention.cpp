@@ -1,3 +1,5 @@
+// Cases of attention: lengths around tile sizes, odd heads, masks, scores of -infinity and large
+// ones.
 #include "plugins/conformance/special.h"
 
 namespace plugins::conformance {

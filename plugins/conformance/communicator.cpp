@@ -1,3 +1,4 @@
+// Runs the cases of a communicator in order on all ranks, and ends when they have lost step.
 #include "plugins/conformance/communicator.h"
 
 #include "plugins/conformance/session.h"

@@ -1,3 +1,4 @@
+// Loads operands between guard bytes, launches a plan, and checks what lies around the results.
 #include "plugins/conformance/execution.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Computes the elements that a collective must give, and how far rounding may take them.
 #include "plugins/conformance/expectation.h"
 
 #include <algorithm>

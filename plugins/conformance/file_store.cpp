@@ -1,3 +1,4 @@
+// Implements the host's key-value store by files that are renamed into place.
 #include "plugins/conformance/file_store.h"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// Builds descriptions of products, convolutions and poolings from a few sizes.
 #include "plugins/conformance/forms.h"
 
 namespace plugins::conformance {

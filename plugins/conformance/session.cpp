@@ -1,3 +1,4 @@
+// Starts collectives on buffers with guards, and compares what has arrived.
 #include "plugins/conformance/session.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Draws numbers by hashing seed and index, and measures the relative error of results.
 #include "plugins/conformance/values.h"
 
 #include <cmath>

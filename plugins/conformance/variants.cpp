@@ -1,3 +1,5 @@
+// Asks a device for all candidates of an operation, and widens the tolerance as far as the contract
+// lets it.
 #include "plugins/conformance/variants.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reads and writes the frames of a probe's answer, and refuses those that are damaged.
 #include "plugins/host/answer.h"
 
 #include <cstring>

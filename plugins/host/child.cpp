@@ -1,3 +1,4 @@
+// Spawns a process with clean descriptors and signals, reads its pipe with a deadline, and ends it.
 #include "plugins/host/child.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// Calls the communicator table, and turns statuses into exceptions that name the call.
 #include "plugins/host/communicator.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Writes and reads the description of a plugin as bytes, with every length checked.
 #include "plugins/host/description.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Calls the device and kernel tables, with every answer bounded and every wait noted.
 #include "plugins/host/device.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Makes exceptions of statuses, with the plugin's text made printable.
 #include "plugins/host/error.h"
 
 #include <array>

@@ -1,3 +1,4 @@
+// Registers calls in progress, and finds the one that has lasted longest.
 #include "plugins/host/in_call.h"
 
 #include <algorithm>

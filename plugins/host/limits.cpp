@@ -1,3 +1,4 @@
+// Checks each struct that a plugin has filled, field by field, and zeroes what it does not know.
 #include "plugins/host/limits.h"
 
 #include <algorithm>

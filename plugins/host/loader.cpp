@@ -1,3 +1,4 @@
+// Checks owner and processor of a library, opens it, and looks its entry up.
 #include "plugins/host/loader.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// Counts edits between names, and refuses suggestions that are too far away.
 #include "plugins/host/nearest.h"
 
 #include <algorithm>

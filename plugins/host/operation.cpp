@@ -1,3 +1,4 @@
+// Makes the arrays of pointers of rt_op_desc, without fields that an older plugin does not know.
 #include "plugins/host/operation.h"
 
 #include "plugins/host/error.h"

@@ -1,3 +1,4 @@
+// Copies the operations of a plugin, and refuses names, numbers and defaults that cannot be.
 #include "plugins/host/operation_set.h"
 
 #include <algorithm>

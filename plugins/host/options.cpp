@@ -1,3 +1,4 @@
+// Keeps keys and values in the form of rt_option for the time of a call.
 #include "plugins/host/options.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Makes an instance, offers it the functions of the host, and ends it when nobody uses it any more.
 #include "plugins/host/plugin.h"
 
 #include <algorithm>

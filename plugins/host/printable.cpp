@@ -1,3 +1,4 @@
+// Decodes UTF-8, and escapes control characters and bytes that are no text.
 #include "plugins/host/printable.h"
 
 #include <cstdint>

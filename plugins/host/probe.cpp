@@ -1,3 +1,4 @@
+// Starts plugin_probe for several libraries at once, and says of each why it cannot be used.
 #include "plugins/host/probe.h"
 
 #include <poll.h>

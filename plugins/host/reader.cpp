@@ -1,3 +1,4 @@
+// Opens data sets of a plugin, and checks formats, shapes and the number of samples that were read.
 #include "plugins/host/reader.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Captures the work that a function queues, and replays it.
 #include "plugins/host/recording.h"
 
 #include <utility>

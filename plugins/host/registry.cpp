@@ -1,3 +1,4 @@
+// Searches the folders of plugins, keeps descriptions and rejections, and opens plugins by name.
 #include "plugins/host/registry.h"
 
 #include <algorithm>

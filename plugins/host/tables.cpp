@@ -1,3 +1,4 @@
+// Copies as many slots of a table as both sides know, and refuses tables with missing ones.
 #include "plugins/host/tables.h"
 
 #include <algorithm>

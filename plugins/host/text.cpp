@@ -1,3 +1,4 @@
+// Tables of names for the constants of the contract, and durations in a fitting unit.
 #include "plugins/host/text.h"
 
 #include <array>

@@ -1,3 +1,4 @@
+// Follows links and folders of a path, and finds out who may write to each of them.
 #include "plugins/host/trust.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// Copies the files of a template, puts the new name in, and adds a workflow for CI.
 #include "plugins/new/project.h"
 
 #include <algorithm>

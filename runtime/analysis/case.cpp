@@ -1,3 +1,4 @@
+// Writes and reads the folder of a case, and distrusts everything that it reads.
 #include "runtime/analysis/case.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Compares each gradient of an operation with central differences in float64.
 #include "runtime/analysis/check_gradients.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Compares loss, batch, gradients and values of two steps by norm, and writes and reads recorded
+// steps.
 #include "runtime/analysis/compare_steps.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Sums calls, bytes and times of nodes that run on the fallback device.
 #include "runtime/analysis/fallback_use.h"
 
 #include <algorithm>

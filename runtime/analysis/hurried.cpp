@@ -1,3 +1,4 @@
+// Runs a step with and without waits, and names the first result that differs.
 #include <limits>
 
 #include "runtime/analysis/reduce.h"

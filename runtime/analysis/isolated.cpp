@@ -1,3 +1,4 @@
+// Copies an operation's operands to a device, runs it in buffers of its own, and reads the results.
 #include "runtime/analysis/isolated.h"
 
 #include <algorithm>

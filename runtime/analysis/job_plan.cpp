@@ -1,3 +1,5 @@
+// Makes the programs of each kind of rank without memory, predicts the job's step, and searches
+// meshes.
 #include "runtime/analysis/job_plan.h"
 
 #include <algorithm>

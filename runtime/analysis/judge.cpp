@@ -1,3 +1,4 @@
+// Runs the definition in float64, and compares results with bounds for rounding.
 #include "runtime/analysis/judge.h"
 
 #include <algorithm>

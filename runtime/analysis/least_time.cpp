@@ -1,3 +1,4 @@
+// Adds up bytes and FLOPs of the kernels of a step, and the gaps between launches.
 #include "runtime/analysis/least_time.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Plans smaller batches until one fits, and words the advice.
 #include "runtime/analysis/memory_advice.h"
 
 #include <algorithm>

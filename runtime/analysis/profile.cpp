@@ -1,3 +1,4 @@
+// Sums the spans of recorded steps by operation, phase and kind of waiting.
 #include "runtime/analysis/profile.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Writes profile.json.
 #include <nlohmann/json.hpp>
 
 #include "runtime/analysis/profile.h"

@@ -1,3 +1,4 @@
+// Judges every operation of a step in its order, and makes a case of the first wrong one.
 #include "runtime/analysis/reduce.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Runs a recorded case in the ways that a device offers, and judges each.
 #include "runtime/analysis/replay.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Times products and additions of growing sizes on a device.
 #include "runtime/analysis/roofline.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Estimates by perturbed operands and by absolute values how much of a difference is rounding.
 #include "runtime/analysis/rounding.h"
 
 #include <algorithm>

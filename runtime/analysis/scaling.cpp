@@ -1,3 +1,4 @@
+// Measures collectives alone, gathers the times of all ranks, and compares them with the plan.
 #include "runtime/analysis/scaling.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Cuts rows off a wrong operation and keeps the cut while it stays wrong.
 #include "runtime/analysis/shrink.h"
 
 #include <algorithm>

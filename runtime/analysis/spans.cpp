@@ -1,3 +1,4 @@
+// Sorts spans, and names layer, operation and phase of each.
 #include "runtime/analysis/spans.h"
 
 #include <algorithm>

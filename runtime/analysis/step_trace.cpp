@@ -1,3 +1,5 @@
+// Runs a step and copies the values of its operations to the host, under names that all devices
+// share.
 #include "runtime/analysis/step_trace.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Writes trace.json, with the clocks of all ranks corrected.
 #include "runtime/analysis/trace.h"
 
 #include <algorithm>

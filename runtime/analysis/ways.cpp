@@ -1,3 +1,4 @@
+// Lists candidates of an operation, also without the post-operations that a device does not fuse.
 #include "runtime/analysis/ways.h"
 
 #include <algorithm>

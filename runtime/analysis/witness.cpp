@@ -1,3 +1,4 @@
+// Hashes values when they are written, and compares the hashes later.
 #include "runtime/analysis/witness.h"
 
 #include <functional>

@@ -1,3 +1,5 @@
+// Adds CONFIG, --set and options of ranks to a command, loads the file, and offers services to
+// plugins.
 #include <cstdio>
 #include <filesystem>
 #include <system_error>

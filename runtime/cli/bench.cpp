@@ -1,3 +1,4 @@
+// Times training steps after a warm-up, and prints medians, memory and the time of each layer.
 #include "runtime/cli/bench.h"
 
 #include <fmt/format.h>

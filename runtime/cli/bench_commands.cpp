@@ -1,3 +1,4 @@
+// Declares the options of bench and bench comm to the parser.
 #include "runtime/cli/bench_commands.h"
 
 #include <CLI/CLI.hpp>

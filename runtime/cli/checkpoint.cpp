@@ -1,3 +1,4 @@
+// The commands checkpoint info, verify, export and reshard.
 #include <fmt/format.h>
 
 #include <filesystem>

@@ -1,3 +1,4 @@
+// Reads commands, options and choices out of the parser, and adds the keys of the configuration.
 #include "runtime/cli/command_table.h"
 
 #include <CLI/CLI.hpp>

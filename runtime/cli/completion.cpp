@@ -1,3 +1,4 @@
+// Writes the completion scripts for bash, zsh and fish from the table of commands.
 #include "runtime/cli/completion.h"
 
 #include <fmt/format.h>

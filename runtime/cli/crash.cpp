@@ -1,3 +1,4 @@
+// Prints a back trace from a signal handler, and lets the signal end the process.
 #include "runtime/cli/crash.h"
 
 #include <execinfo.h>

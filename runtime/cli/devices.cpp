@@ -1,3 +1,4 @@
+// The command devices: what each plugin's devices are, compute and have free.
 #include <fmt/format.h>
 
 #include "plugins/host/nearest.h"

@@ -1,3 +1,4 @@
+// The command evaluate: loss and metrics of saved weights, as a table or as JSON.
 #include <fmt/format.h>
 #include <unistd.h>
 

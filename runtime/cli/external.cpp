@@ -1,3 +1,4 @@
+// Searches programs called runtime-NAME, asks them for their help, and becomes one of them.
 #include "runtime/cli/external.h"
 
 #include <fmt/format.h>

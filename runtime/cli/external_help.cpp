@@ -1,3 +1,4 @@
+// Parses the help of a program into commands and options.
 #include "runtime/cli/external_help.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The command gradients: writes loss, logits and gradients of one batch.
 #include <cstring>
 #include <iostream>
 

@@ -1,3 +1,4 @@
+// Wraps the parser's help at the width of the terminal.
 #include "runtime/cli/help_format.h"
 
 #include <unistd.h>

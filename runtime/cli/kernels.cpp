@@ -1,3 +1,4 @@
+// Prints the table of plan --memory-tbps: kernels, bytes, FLOPs and least times.
 #include "runtime/cli/kernels.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// The command model: layers with shapes, parameters and FLOPs, without a device.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Flushes the standard output and finds out what has become of it.
 #include "runtime/cli/output.h"
 
 #include <poll.h>

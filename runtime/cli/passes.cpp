@@ -1,3 +1,4 @@
+// Prints what each pass makes of the step, and writes the graphs.
 #include "runtime/cli/passes.h"
 
 #include <fmt/format.h>
@@ -46,14 +47,6 @@ void add_line(terminal::Table& table, const char* pass, const graph::Graph& grap
              fmt::format("{:.3f}", flops / 1e9)});
 }
 
-// "03-tensor-parallelism" for the third pass.
-std::string file_stem(int number, std::string pass) {
-  for (char& c : pass) {
-    if (c == ' ') c = '-';
-  }
-  return fmt::format("{:02}-{}", number, pass);
-}
-
 void make_folder(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
@@ -73,7 +66,8 @@ void show_passes(train::StepPrograms& programs, const PlanArguments& arguments) 
   programs.any_program([&](const char* pass, const step::Step& step) {
     add_line(table, pass, step.graph);
     if (folder.empty()) return;
-    const std::filesystem::path stem = folder / file_stem(++number, pass);
+    // For example "04-split_tensors".
+    const std::filesystem::path stem = folder / fmt::format("{:02}-{}", ++number, pass);
     system::write_file(stem.string() + ".txt", graph::to_text(step.graph));
     system::write_file(stem.string() + ".dot", graph::to_dot(step.graph));
   });

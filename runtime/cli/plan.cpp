@@ -1,3 +1,4 @@
+// The command plan: operations, buffers and times of rank 0, and the ranks of a whole job.
 #include <fmt/format.h>
 
 #include <cstdlib>

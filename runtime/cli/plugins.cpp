@@ -1,3 +1,4 @@
+// The commands plugins list and plugins info.
 #include <fmt/format.h>
 
 #include "plugins/host/nearest.h"

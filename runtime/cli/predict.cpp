@@ -1,3 +1,4 @@
+// The command predict: text from language models, classes or numbers for samples of other models.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Prints the profile as a table that fits the terminal, and writes profile.json and trace.json.
 #include "runtime/cli/profile.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Opens ranks, device, data and trainer of a command, and goes on from a checkpoint if asked to.
 #include "runtime/cli/session.h"
 
 #include <chrono>

@@ -1,3 +1,4 @@
+// The command train: what is said before, during and after training, and the files that it leaves.
 #include <fmt/format.h>
 #include <unistd.h>
 

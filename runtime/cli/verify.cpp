@@ -1,3 +1,4 @@
+// The command verify: compares steps of two devices or of a record, and says where they differ.
 #include "runtime/cli/verify.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// The command verify --case: runs a recorded operation again.
 #include <fmt/format.h>
 
 #include <algorithm>

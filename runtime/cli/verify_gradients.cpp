@@ -1,3 +1,4 @@
+// The command verify --gradients: checks the layers of plugins.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

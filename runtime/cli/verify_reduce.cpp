@@ -1,3 +1,4 @@
+// Writes what verify --reduce has found: the case, and the verdict in words and as JSON.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

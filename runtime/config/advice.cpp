@@ -1,3 +1,4 @@
+// Looks for a final sigmoid or softmax before a loss that takes logits.
 #include "runtime/config/advice.h"
 
 #include "runtime/config/schema.h"

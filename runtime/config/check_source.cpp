@@ -1,3 +1,4 @@
+// Refuses unknown sections and keys, and keys that exclude each other, before files are merged.
 #include "runtime/config/check_source.h"
 
 #include "plugins/host/nearest.h"

@@ -1,3 +1,4 @@
+// Checks a value against the type, range and choices of its key, and words what is wrong.
 #include <algorithm>
 #include <cmath>
 

@@ -1,7 +1,8 @@
-// The typed form of a configuration file: one struct for each section of the same name. Every key
-// with its default and its meaning is in configs/README.md. A new key is a member here, with its
-// default, and one entry in schema_sections.cpp, from which the parser, the JSON schema and that
-// document are made.
+// The typed form of a configuration file: one struct for each section of the same name, those of
+// training and of ranks in training.h and ranks.h. configs/README.md has every key with its default
+// and its meaning. A key is a member of its struct, with its default, and an entry of
+// schema_sections.cpp or schema_training.cpp, from which the parser, the JSON schema and that
+// document are made; README.md of this folder says which.
 #ifndef RUNTIME_CONFIG_CONFIG_H_
 #define RUNTIME_CONFIG_CONFIG_H_
 

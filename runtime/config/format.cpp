@@ -1,3 +1,4 @@
+// Writes strings, numbers and lists as TOML would have them.
 #include "runtime/config/format.h"
 
 #include <array>

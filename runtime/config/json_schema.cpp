@@ -1,3 +1,4 @@
+// Makes the JSON schema for editors out of the list of keys.
 #include <cmath>
 #include <nlohmann/json.hpp>
 

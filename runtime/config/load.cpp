@@ -1,3 +1,4 @@
+// Runs the steps from a file to a checked Config in their order.
 #include <filesystem>
 
 #include "runtime/config/config.h"

@@ -1,3 +1,4 @@
+// The table of metrics, and what follows from their names.
 #include "runtime/config/metrics.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Parses TOML with toml++ into values that know their lines, and bounds what may crash the parser.
 #define TOML_HEADER_ONLY 1
 #define TOML_EXCEPTIONS 1
 #define TOML_ENABLE_FORMATTERS 0

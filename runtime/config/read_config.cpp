@@ -1,3 +1,4 @@
+// Assigns checked values to the members of Config, with defaults and inherited keys of groups.
 #include <concepts>
 
 #include "runtime/config/declare.h"

@@ -1,3 +1,4 @@
+// Reads the tables of layers, checks their names, and counts what `repeat` makes of them.
 #include <algorithm>
 #include <set>
 

@@ -1,3 +1,4 @@
+// Writes the tables of keys for configs/README.md.
 #include "runtime/config/reference.h"
 
 #include "runtime/config/schema.h"

@@ -1,3 +1,4 @@
+// Finds sections and keys by name, and derives types from the members that keys name.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Declares the keys of all sections but those of training, with ranges, choices and documentation.
 #include "runtime/config/declare.h"
 
 namespace runtime::config {

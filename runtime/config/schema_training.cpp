@@ -1,3 +1,4 @@
+// Declares the keys of [training], [optimizer] and [lr_scheduler].
 #include "runtime/config/declare.h"
 
 namespace runtime::config {

@@ -1,3 +1,4 @@
+// Reads files with what they extend, presets and overrides, and merges them key by key.
 #include "runtime/config/source.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Writes a Config as TOML, with the documentation of each key if asked for.
 #include <algorithm>
 #include <map>
 

@@ -1,3 +1,4 @@
+// Writes a tree of values as TOML.
 #include "runtime/config/toml_text.h"
 
 #include "runtime/config/format.h"

@@ -1,3 +1,4 @@
+// The default betas and epsilon of each rule of the optimizer.
 #include "runtime/config/training.h"
 
 namespace runtime::config {

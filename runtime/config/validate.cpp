@@ -1,3 +1,4 @@
+// Rules about several keys, section by section, each with a remedy in its message.
 #include "runtime/config/validate.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Finds members of tables, and throws errors with their line and column.
 #include "runtime/config/value.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Element types of arrays, with the conversions and checks of their numbers.
 #include "runtime/data/array.h"
 
 #include <bit>

@@ -1,3 +1,4 @@
+// Crops and mirrors an image by random numbers of its epoch and sample.
 #include "runtime/data/augment.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Plans which samples a batch has, and reads, augments and pads them row by row.
 #include "runtime/data/batch_maker.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Computes the two source rows and columns of each output pixel, and mixes them.
 #include "runtime/data/bilinear.h"
 
 #include <algorithm>

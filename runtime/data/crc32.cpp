@@ -1,3 +1,4 @@
+// Computes checksums with libdeflate, and joins them with zlib.
 #include "runtime/data/crc32.h"
 
 #include <libdeflate.h>

@@ -1,3 +1,4 @@
+// Makes features and labels of CSV records, and names the line of what cannot be read.
 #include "runtime/data/csv.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Guesses from the first records, and from the columns asked for, whether the first one is a
+// header.
 #include "runtime/data/csv_header.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reads records block by block, with quoted fields over several lines.
 #include "runtime/data/csv_reader.h"
 
 #include <algorithm>

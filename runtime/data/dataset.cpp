@@ -1,3 +1,5 @@
+// Reads several samples one by one, and regions out of whole images, for data sets that do no
+// better.
 #include "runtime/data/dataset.h"
 
 #include "runtime/data/resample.h"

@@ -14,8 +14,8 @@ namespace runtime::data {
 
 // What one sample consists of.
 struct SampleSpec {
-  std::vector<int64_t>
-      shape;  // features in memory order: [height, width, channels] of an image, or [features]
+  // The features in memory order: [height, width, channels] of an image, or [features].
+  std::vector<int64_t> shape;
   int64_t classes = 0;  // > 0: targets are int32 labels in 0..classes-1
   int64_t targets = 0;  // > 0: the target is that many float32 numbers (regression)
   int64_t labels = 1;   // labels of one sample; in language models the next token at each position
@@ -44,9 +44,10 @@ class Dataset {
   virtual void read_labels(int64_t index, int32_t* out) const { *out = label(index); }
   // Regression only. Writes spec().targets numbers.
   virtual void read_targets(int64_t index, float* out) const = 0;
-  // Writes what the functions above write for each of the samples `indices`, one after the other.
-  // `labels` or `targets` is null if samples have none. Data sets that read several samples faster
-  // together than one by one override it.
+  // Writes the features, and the labels or targets, of several samples. Each array has room for all
+  // samples, which lie in it one behind the other in the order of `indices`. `labels` is null for a
+  // regression, and `targets` for a classification. Data sets that read several samples together
+  // faster than one by one override this function.
   virtual void read_samples(std::span<const int64_t> indices, float* features, int32_t* labels,
                             float* targets) const;
   // Images only. Chooses a region of image `index` and writes it, scaled to spec().shape as
@@ -56,9 +57,8 @@ class Dataset {
                            float* scratch) const;
   // Returns the file that sample `index` comes from; "" if several samples share one.
   virtual std::string file(int64_t) const { return {}; }
-  virtual std::string description()
-      // Returns, for example, "Fashion-MNIST, 60000 samples of 28x28x1, 10 classes".
-      const = 0;
+  // Returns, for example, "Fashion-MNIST, 60000 samples of 28x28x1, 10 classes".
+  virtual std::string description() const = 0;
 };
 
 }  // namespace runtime::data

@@ -1,3 +1,4 @@
+// Joins the number of samples and a checksum over a few of them.
 #include "runtime/data/fingerprint.h"
 
 #include <algorithm>

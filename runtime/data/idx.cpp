@@ -1,3 +1,4 @@
+// Parses IDX files, the format of MNIST.
 #include <algorithm>
 #include <bit>
 #include <cstdio>

@@ -1,3 +1,4 @@
+// Converts pixels between grey, colour and the inks of printers.
 #include "runtime/data/image.h"
 
 namespace runtime::data {

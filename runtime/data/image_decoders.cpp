@@ -1,3 +1,4 @@
+// Bounds the size of images, and refuses those that cannot be decoded.
 #include "runtime/data/image_decoders.h"
 
 #include "runtime/error.h"

@@ -1,3 +1,4 @@
+// Chooses the decoder by the first bytes of a file.
 #include "runtime/data/image_file.h"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// Walks the folders of classes, follows links once, and counts what it skips and why.
 #include "runtime/data/image_folder.h"
 
 #include <algorithm>

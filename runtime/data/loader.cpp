@@ -1,3 +1,4 @@
+// The ring of batches that worker threads fill row by row, ahead of the consumer.
 #include "runtime/data/loader.h"
 
 #include <algorithm>

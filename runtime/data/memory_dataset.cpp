@@ -1,3 +1,4 @@
+// Keeps features as bytes or floats, and normalises bytes when they are read.
 #include "runtime/data/memory_dataset.h"
 
 #include <algorithm>

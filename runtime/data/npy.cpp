@@ -1,3 +1,4 @@
+// Parses NPY files, whose headers are Python literals.
 #include <charconv>
 #include <cstring>
 #include <string_view>

@@ -1,3 +1,5 @@
+// Opens files by format, splits, standardises and resizes them, and refuses keys that nothing
+// reads.
 #include "runtime/data/open.h"
 
 #include <algorithm>

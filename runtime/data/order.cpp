@@ -1,3 +1,4 @@
+// Shuffles by counter-based random numbers, so that the order depends on seed and epoch only.
 #include "runtime/data/order.h"
 
 #include <numeric>

@@ -1,3 +1,4 @@
+// Reads the orientation out of EXIF data, and turns sizes, regions and pixels.
 #include "runtime/data/orientation.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Makes features and targets of arrays, and checks that their numbers fit.
 #include "runtime/data/part.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Writes, reads and compares the entries of a preparation as text in weights files.
 #include "runtime/data/preparation.h"
 
 #include <functional>

@@ -1,3 +1,4 @@
+// Checks, scales and standardises samples that somebody else reads.
 #include "runtime/data/records.h"
 
 #include <algorithm>

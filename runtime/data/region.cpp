@@ -1,3 +1,4 @@
+// Draws a region's area and shape until one fits into the image.
 #include "runtime/data/region.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Computes the weights of a triangle filter along both axes, and applies them.
 #include "runtime/data/resample.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Writes tensors with aligned data, and reads them after every offset has been checked.
 #include "runtime/data/safetensors.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Finds the place of the digits in a header, and compares checksums.
 #include "runtime/data/safetensors_checksum.h"
 
 #include <algorithm>

@@ -17,9 +17,12 @@ inline constexpr std::size_t kLengthSize = 8;
 // Returns the size of the header as the file begins with it, little-endian.
 std::array<uint8_t, kLengthSize> length_bytes(uint64_t header_size);
 
-// CRC-32 (that of gzip and PNG) of the whole file, with zeros in place of its own digits:
+// The CRC-32 (that of gzip and PNG) of a whole file. The file holds its own checksum in two keys of
+// the metadata in its header:
 //   "runtime.checksum": "crc32:1c291ca3", "runtime.checksum_of": "file with zeros for the digits"
-// The second key is there because a single damaged byte can make the first one unrecognisable.
+// Since the eight digits cannot be part of what they are computed from, they count as zeros. The
+// second key shows that a file has a checksum even if a damaged byte has changed the name of the
+// first key; without it, such a file would be read unchecked.
 class Checksum {
  public:
   // Begins with the length and the header, whose digits must be zeros.

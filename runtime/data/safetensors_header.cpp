@@ -1,3 +1,4 @@
+// Reads the JSON header event by event, and checks that tensors cover the data without gaps.
 #include "runtime/data/safetensors_header.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reads files and memory front to back, and inflates what is compressed.
 #include "runtime/data/source.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// Measures means and deviations in two passes, and applies them in float64.
 #include "runtime/data/standardize.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Draws samples from a pool of random numbers, with targets that can be learned.
 #include "runtime/data/synthetic.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Tokenizers for characters, bytes and plain numbers, and how they are saved by name.
 #include "runtime/data/tokenizer.h"
 
 #include <charconv>

@@ -1,3 +1,4 @@
+// Reads token ids from memory or files, and cuts them into windows.
 #include "runtime/data/tokens.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Decodes and encodes code points, and asks utf8proc for their classes.
 #include "runtime/data/utf8.h"
 
 #include <utf8proc.h>

@@ -1,3 +1,4 @@
+// Ranges, splits and resized images over another data set.
 #include "runtime/data/views.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Bounds the offset to rank 0's clock from both sides by the times of many exchanges.
 #include "runtime/exec/clock_offset.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Starts and awaits the collectives of nodes: on a stream, from the host, or staged in pinned
+// memory.
 #include "runtime/exec/collectives.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Compares the rows of a communicator's capabilities with a call and its memory.
 #include "runtime/exec/comm_access.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Writes layout decisions as text files under hashed names, and distrusts what it reads.
 #include "runtime/exec/decision_cache.h"
 
 #include <cinttypes>

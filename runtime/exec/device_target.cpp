@@ -1,3 +1,4 @@
+// Asks a plugin for support and candidates, and measures candidates within a budget of time.
 #include "runtime/exec/device_target.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Converts doubles and integers to each element type.
 #include "runtime/exec/encode.h"
 
 #include <cstring>

@@ -1,3 +1,5 @@
+// Copies operands of refused nodes to the fallback device, runs them there, and copies results
+// back.
 #include "runtime/exec/fallback.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Computes masks of dropout, bias corrections and casts on the host, between two copies.
 #include "runtime/exec/host_kernel.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Runs the device's `copy` between a tensor and a canonical buffer that the host reads and writes.
 #include "runtime/exec/layout_copy.h"
 
 #include "plugins/host/drain.h"

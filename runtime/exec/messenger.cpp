@@ -1,3 +1,4 @@
+// The thread that sends and receives messages, naps while there are none, and ends with its peers.
 #include "runtime/exec/messenger.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The key under which the measured time of a node is kept.
 #include "runtime/exec/node_times.h"
 
 #include "runtime/graph/print.h"

@@ -1,3 +1,4 @@
+// Finds the first and last node of each buffer, shares memory in place, and asks for offsets.
 #include "runtime/exec/placement.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Creates the kernels of a graph, places its values, records what the device can, and runs the
+// nodes.
 #include "runtime/exec/program.h"
 
 #include <algorithm>

@@ -46,16 +46,17 @@ struct Recorded {
   size_t operations = 0, recordings = 0;
 };
 
-// One thread at a time. Storage, arena and collectives must outlive it.
+// A compiled graph. One thread at a time uses it. Storage, arena and collectives must outlive it.
 class Program {
  public:
-  // The graph has been through the passes (see step/compile_step.h). Creates all kernels and places
-  // all buffers; throws DeviceError, or plugins::host::Error that names the layer. A graph with
-  // collectives but without `collectives` is only planned and cannot run. `record`: from the second
-  // run on, one call
-  // replays what the device can record; the first run launches every node, because libraries may
-  // still load code then. `options.target` says only whether kernels must be deterministic, and
-  // which device runs the nodes that are marked for it.
+  // Creates all kernels and places all buffers of a graph that has been through the passes (see
+  // step/compile_step.h). Throws DeviceError, or plugins::host::Error that names the layer.
+  // - options.collectives: nullptr for a graph that has collectives makes a program that tells its
+  //   memory and kernels, but cannot run.
+  // - options.record: the first run launches every node, because libraries may load code during
+  //   it; later runs replay recordings of the nodes that the device can record.
+  // - options.target: only two of its members are used here: whether kernels must be
+  //   deterministic, and the fallback device.
   Program(graph::Graph graph, std::shared_ptr<plugins::host::Device> device, Storage& storage,
           Arena& arena, const CompileOptions& options = {});
   ~Program();

@@ -1,3 +1,4 @@
+// Marks streams by events, and relates their times to the clock of the host.
 #include "runtime/exec/span_recorder.h"
 
 #include <chrono>

@@ -1,3 +1,4 @@
+// Allocates named buffers, in pieces if the device has a largest buffer, and the arena.
 #include "runtime/exec/storage.h"
 
 #include <algorithm>

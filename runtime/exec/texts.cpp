@@ -1,3 +1,4 @@
+// Sends texts of any length by broadcasts of pieces.
 #include "runtime/exec/texts.h"
 
 #include <algorithm>

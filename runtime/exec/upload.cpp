@@ -1,3 +1,5 @@
+// Gathers a step's inputs in pinned memory, one slot after the other, and sends them on a stream of
+// its own.
 #include "runtime/exec/upload.h"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// The rules for gradients of operations, and the walk backwards that applies them.
 #include "runtime/graph/autodiff.h"
 
 #include <algorithm>

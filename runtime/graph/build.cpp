@@ -1,3 +1,4 @@
+// Infers output dims of each operation, and refuses operands that do not fit.
 #include "runtime/graph/build.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Checks order, types, dims, views and collectives of all nodes, and names the first fault.
 #include "runtime/graph/check.h"
 
 #include <algorithm>

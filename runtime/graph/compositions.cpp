@@ -1,3 +1,4 @@
+// The rows of the table: formulas of operations, their gradients and the updates of optimizers.
 #include "runtime/graph/compositions.h"
 
 #include <algorithm>

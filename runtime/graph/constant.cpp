@@ -1,3 +1,4 @@
+// Adds and compares linear functions of a position, and lists the numbers of a constant.
 #include "runtime/graph/constant.h"
 
 #include <algorithm>

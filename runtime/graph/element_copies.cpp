@@ -1,3 +1,4 @@
+// Writes loops that copy elements as gathers and scatters of rows, as wide as possible.
 #include "runtime/graph/element_copies.h"
 
 #include <limits>

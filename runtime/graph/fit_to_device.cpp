@@ -1,3 +1,4 @@
+// Runs the passes that fit a graph to a device, for graphs that are no steps.
 #include "runtime/graph/fuse.h"
 #include "runtime/graph/layout.h"
 #include "runtime/graph/lower.h"

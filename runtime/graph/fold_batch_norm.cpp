@@ -1,3 +1,4 @@
+// Scales the weights of a convolution by the normalisation behind it, in nodes that run once.
 #include "runtime/graph/fold_batch_norm.h"
 
 #include <utility>

@@ -1,3 +1,4 @@
+// Parses formulas and, in the same walk, expands them into nodes.
 #include "runtime/graph/formula.h"
 
 #include <algorithm>
@@ -13,7 +14,6 @@
 #include "runtime/graph/signature.h"
 
 namespace runtime::graph {
-
 namespace {
 
 // A loop variable of a statement that copies elements, and the number of its values.

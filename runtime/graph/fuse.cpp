@@ -1,3 +1,4 @@
+// Fuses post-operations one consumer at a time, and pairs of losses and their gradients.
 #include "runtime/graph/fuse.h"
 
 #include <algorithm>

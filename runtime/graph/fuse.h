@@ -1,4 +1,4 @@
-// Passes that fit a graph to what a device can do: fusion of post-operations.
+// Passes that replace several nodes by one that the device computes faster.
 #ifndef RUNTIME_GRAPH_FUSE_H_
 #define RUNTIME_GRAPH_FUSE_H_
 
@@ -10,10 +10,12 @@
 
 namespace runtime::graph {
 
-// Turns bias adds, activations, residual adds and activation backwards into post-operations of the
-// node that produces their operand, as far as the target fuses them, turns bias gradients into a
-// second output of the convolution's weight gradient, computes a convolution together with the
-// pooling behind it, and a cross entropy together with its gradient.
+// Fuses nodes as far as the target has kernels for the result:
+// - Bias adds, activations, residual adds and gradients of activations become post-operations of
+//   the node whose result they read. Equivalent to: an epilogue of cuBLASLt, a post-op of oneDNN.
+// - The gradient of a bias becomes a second output of the node that computes the weight's gradient.
+// - A convolution and the pooling behind it become one node, and so do a cross entropy and its
+//   gradient.
 void fuse(Graph& graph, Target& target);
 
 // The part of fuse() for matrix products alone, which follows the other fusions: products of

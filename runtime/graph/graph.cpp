@@ -1,3 +1,4 @@
+// Values, views and types of a graph, and what nodes cost.
 #include "runtime/graph/graph.h"
 
 #include <algorithm>

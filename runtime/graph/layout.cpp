@@ -1,3 +1,4 @@
+// Improves the choice of candidates node by node from several starts, until no change helps.
 #include "runtime/graph/layout.h"
 
 #include <algorithm>

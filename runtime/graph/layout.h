@@ -14,9 +14,10 @@ namespace runtime::graph {
 std::vector<uint64_t> any_layouts(const Graph& graph, const Node& node,
                                   const std::vector<ValueId>& operands);
 
-// The value whose memory `v` has as rows: if v is a view of a whole temporary with the same last
-// dimension and other leading ones, that temporary, else v. In a row layout
-// (rt/sdk/foreign_layout.h) both are the same in memory.
+// Returns the temporary that `v` is a view of, if the view has all of its elements and the same
+// last dimension (for example [32, 10] of [2, 16, 10]), and otherwise `v` itself. Both then have
+// the same rows, vectors along the last dimension, so that they are the same in memory also if the
+// temporary has a row layout (rt/sdk/foreign_layout.h).
 ValueId owner_of_rows(const Graph& graph, ValueId v);
 
 // Chooses candidates with a small sum of node times and of copies between different layouts, by

@@ -1,3 +1,5 @@
+// Marks refused operations for the fallback device or replaces them by compositions, and lists what
+// is missing.
 #include "runtime/graph/lower.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Places buffers by size in two orders, and keeps the smaller arena.
 #include "runtime/graph/memory.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Retypes activations to 16 bits and inserts the casts, by lists of what stays float32.
 #include "runtime/graph/mixed_precision.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Makes rows and nodes of a plugin's signature, formula and gradient, and checks their dims.
 #include "runtime/graph/open_nodes.h"
 
 #include <algorithm>

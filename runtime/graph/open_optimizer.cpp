@@ -1,3 +1,4 @@
+// Checks a plugin's optimizer by expanding it, and finds its states.
 #include "runtime/graph/open_optimizer.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Keeps the rows of plugins' operations for a graph, by name.
 #include "runtime/graph/operation_set.h"
 
 #include <memory>

@@ -1,3 +1,4 @@
+// Writes a graph as lines of text and as a drawing for Graphviz.
 #include "runtime/graph/print.h"
 
 #include <map>

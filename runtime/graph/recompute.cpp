@@ -1,3 +1,4 @@
+// Copies the nodes of a block in front of its first backward node that needs them.
 #include "runtime/graph/recompute.h"
 
 #include <algorithm>

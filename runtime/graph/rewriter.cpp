@@ -1,3 +1,4 @@
+// Makes values, views, nodes and pairs of collectives, and inserts them at their places.
 #include "runtime/graph/rewriter.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reads the operands and attributes of a signature, and matches names with dims.
 #include "runtime/graph/signature.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Forks and executes a program with pipes for its output, and reports why that failed.
 #include "runtime/launch/child.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+// Compares the kinds and priorities of communication plugins, and refuses with the choices there
+// are.
 #include "runtime/launch/communicators.h"
 
 #include "plugins/host/error.h"

@@ -1,3 +1,4 @@
+// Reads the topology and the binding of the launcher, and divides cores among ranks.
 #include "runtime/launch/cores.h"
 
 #include <pthread.h>

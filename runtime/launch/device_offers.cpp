@@ -1,3 +1,4 @@
+// Finds the communicator that reads this rank's device, and whether all ranks have found the same.
 #include "runtime/launch/device_offers.h"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// The thread that looks at waits for devices, notes long ones, and ends the process.
 #include "runtime/launch/device_watch.h"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// The table of launchers' variables, and the checks that they agree with each other.
 #include "runtime/launch/environment.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Encodes keys as file names, writes values by renaming, and polls for those of others.
 #include "runtime/launch/file_store.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// Lists the ranks along each axis of the mesh.
 #include "runtime/launch/groups.h"
 
 #include <numeric>

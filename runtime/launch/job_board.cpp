@@ -1,3 +1,4 @@
+// Writes notes of ranks as text in a store, and reads those of others with distrust.
 #include "runtime/launch/job_board.h"
 
 #include <algorithm>

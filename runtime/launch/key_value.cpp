@@ -1,3 +1,4 @@
+// Translates calls of plugins' key-value functions to a store with a prefix.
 #include "runtime/launch/key_value.h"
 
 #include "plugins/host/error.h"

@@ -1,3 +1,4 @@
+// Cuts the output of ranks into lines, and writes them without blocking.
 #include "runtime/launch/line_output.h"
 
 #include <errno.h>

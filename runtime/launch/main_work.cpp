@@ -1,3 +1,4 @@
+// Sets heartbeats while rank 0 works, and watches them on the other ranks.
 #include "runtime/launch/main_work.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Draws random names, and recognises them.
 #include "runtime/launch/nonce.h"
 
 #include <cstdio>

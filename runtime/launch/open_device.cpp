@@ -1,3 +1,4 @@
+// Resolves "auto" and lists of devices for a rank, opens the device and the fallback beside it.
 #include "runtime/launch/open_device.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Finds keys of plugins that nothing reads, and suggests the right key, section or plugin.
 #include "runtime/launch/plugin_tables.h"
 
 #include <algorithm>

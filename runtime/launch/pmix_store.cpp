@@ -1,3 +1,4 @@
+// Asks the processes of a job for keys through PMIx, in turns that avoid its delays.
 #include "runtime/launch/pmix_store.h"
 
 #include <pmix.h>

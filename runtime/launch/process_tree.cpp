@@ -1,3 +1,4 @@
+// Reads /proc for the children of processes, their states and their programs.
 #include "runtime/launch/process_tree.h"
 
 #include <signal.h>

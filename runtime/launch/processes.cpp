@@ -1,3 +1,4 @@
+// Starts attempts, by itself or through mpiexec, until one succeeds or none is left.
 #include "runtime/launch/processes.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+// Speaks to Redis with deadlines, and opens a new connection when one is lost.
 #include "runtime/launch/redis_store.h"
 
 #include <hiredis/hiredis.h>

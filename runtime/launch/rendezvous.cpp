@@ -1,3 +1,4 @@
+// The handshake of ranks over a store: notices with nonces, answers, and errors that reach all.
 #include "runtime/launch/rendezvous.h"
 
 #include <unistd.h>

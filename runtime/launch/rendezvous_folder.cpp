@@ -1,3 +1,4 @@
+// Makes, locks and removes the folder of an attempt, and those that killed launchers have left.
 #include "runtime/launch/rendezvous_folder.h"
 
 #include <errno.h>

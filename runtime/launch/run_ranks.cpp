@@ -1,3 +1,5 @@
+// Joins a job as thread, process or only rank: store, plugins, device, communicators, then the
+// command.
 #include "runtime/launch/run_ranks.h"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// Names the device of each slot, and tells whether a lost one is back.
 #include "runtime/launch/slot_devices.h"
 
 #include <algorithm>

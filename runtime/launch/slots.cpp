@@ -1,3 +1,4 @@
+// Counts which slots take part, in whole replicas of the model.
 #include "runtime/launch/slots.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Waits for a key, and names the rank that has not set it in time.
 #include "runtime/launch/store.h"
 
 #include "plugins/host/text.h"

@@ -1,3 +1,4 @@
+// Reads addresses and launchers' variables, and opens the store that they mean.
 #include "runtime/launch/stores.h"
 
 #include <sys/stat.h>

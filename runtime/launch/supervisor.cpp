@@ -1,3 +1,4 @@
+// The loop over signals, output and deaths of ranks, and the cause that it concludes.
 #include "runtime/launch/supervisor.h"
 
 #include <errno.h>

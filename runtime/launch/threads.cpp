@@ -1,3 +1,4 @@
+// Starts a thread for each rank, and keeps the error that caused the others.
 #include "runtime/launch/threads.h"
 
 #include <mutex>

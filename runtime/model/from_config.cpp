@@ -1,3 +1,4 @@
+// Builds the layers of a configured model, with outputs and dropout replaced where it says so.
 #include "runtime/error.h"
 #include "runtime/model/declare_layer.h"
 #include "runtime/model/layer_types.h"

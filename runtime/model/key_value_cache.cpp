@@ -1,3 +1,5 @@
+// Says which models can write a text token by token, and adds cached keys and values to their
+// graphs.
 #include "runtime/model/key_value_cache.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The table of layer types: keys, ranges and documentation of each, and how it becomes a layer.
 #include "runtime/model/layer_types.h"
 
 #include <algorithm>

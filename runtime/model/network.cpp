@@ -1,3 +1,4 @@
+// Adds the nodes of each layer to the forward graph, and names and initialises its parameters.
 #include "runtime/model/network.h"
 
 #include <algorithm>

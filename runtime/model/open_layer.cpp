@@ -1,3 +1,4 @@
+// Matches a plugin's signature with the input of a layer, and derives parameters and output.
 #include "runtime/model/open_layer.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Deals rows out to ranks, virtual shards and micro-batches, with padding where they are uneven.
 #include "runtime/parallel/batch_split.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Formulas for collectives, the verdict on adding ranks, and advice in words.
 #include "runtime/parallel/efficiency.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Orders parameters by group, gives them offsets, and closes buckets from the end.
 #include "runtime/parallel/flat_layout.h"
 
 #include <algorithm>

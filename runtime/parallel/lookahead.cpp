@@ -1,3 +1,4 @@
+// Follows the readers of a value up to the next product or the loss.
 #include "runtime/parallel/lookahead.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Keeps the nodes of this rank's stages, and inserts sends and receives for what crosses.
 #include "runtime/parallel/pipeline.h"
 
 #include <algorithm>

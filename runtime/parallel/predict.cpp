@@ -1,3 +1,4 @@
+// Plays the programs of all places in turn, with queues for links and communicators.
 #include "runtime/parallel/predict.h"
 
 #include <algorithm>

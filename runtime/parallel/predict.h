@@ -17,10 +17,9 @@ struct CollectiveCost {
   std::string name;  // "all_reduce, bucket 0"
   int axis = kDataAxis;
   int64_t calls = 0;
-  uint64_t bytes = 0;     // of the larger buffer of each call
-  double wire_bytes = 0;  // that the rank sends; 0 for a receive
-  // Without waiting for other ranks.
-  double seconds = 0;
+  uint64_t bytes = 0;     // the sizes of the calls' buffers; if a call has two, of the larger one
+  double wire_bytes = 0;  // the bytes that this rank sends; 0 if it only receives
+  double seconds = 0;     // the times of the transfers, without waiting for other ranks
 };
 
 // The predicted step of the ranks at one place in the pipeline; ranks that differ only in other

@@ -1,3 +1,4 @@
+// Repeats the step for virtual shards or micro-batches, and adds their gradients up.
 #include "runtime/parallel/repeat_step.h"
 
 #include <utility>

@@ -1,3 +1,4 @@
+// Copies nodes and values of a shard, and merges statistics that shards share.
 #include "runtime/parallel/replicate.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Builds the slots of GPipe, 1F1B and interleaved 1F1B, and simulates them.
 #include "runtime/parallel/schedule.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Starts each bucket's reduction behind its last gradient, and waits where it is needed.
 #include "runtime/parallel/schedule_collectives.h"
 
 #include <algorithm>

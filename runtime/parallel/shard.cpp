@@ -1,3 +1,5 @@
+// Walks the forward graph, cuts layers by columns and rows, and makes values whole where nothing
+// else fits.
 #include "runtime/parallel/shard.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Computes the runs of memory that a slice has, and cuts and joins tensors by them.
 #include "runtime/parallel/split.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Weighs layers by FLOPs, bytes and memory, and finds the cut with the fastest slowest stage.
 #include "runtime/parallel/stages.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Copies a micro-batch's nodes slot by slot, with transfers in the order of one simulated step.
 #include "runtime/parallel/unroll.h"
 
 #include <algorithm>

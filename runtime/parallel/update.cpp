@@ -1,3 +1,4 @@
+// Cuts the update into buckets and partitions, and gathers what ranks have updated.
 #include "runtime/parallel/update.h"
 
 #include <algorithm>

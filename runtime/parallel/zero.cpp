@@ -1,3 +1,4 @@
+// Reduces gradients into partitions, and gathers parameters ahead of their use.
 #include "runtime/parallel/zero.h"
 
 #include <algorithm>

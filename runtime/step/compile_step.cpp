@@ -1,3 +1,4 @@
+// The lists of passes, in their order, and the loop that runs and checks them.
 #include "runtime/step/compile_step.h"
 
 #include "runtime/error.h"
@@ -36,43 +37,43 @@ void choose_layouts(Step& step, graph::Target& target) {
 
 template <typename With>
 struct Pass {
-  const char* name;
+  const char* name;  // that of the function, so that who reads --passes can search for it
   void (*run)(Step& step, With& with);
 };
 
 constexpr Pass<const StepInput> kBuild[] = {
     {"forward", forward},
-    {"loss", add_loss},
-    {"check", check_task},
-    {"tensor parallelism", split_tensors},
-    {"16-bit activations", narrow_activations},
-    {"gradients", differentiate},
-    {"pipeline stages", cut_stages},
-    {"flat buffers", place_in_flat_buffers},
-    {"16-bit parameters", narrow_parameters},
-    {"batch norms", fold_batch_norms},
-    {"update", add_update},
+    {"add_loss", add_loss},
+    {"check_task", check_task},
+    {"split_tensors", split_tensors},
+    {"narrow_activations", narrow_activations},
+    {"differentiate", differentiate},
+    {"cut_stages", cut_stages},
+    {"place_in_flat_buffers", place_in_flat_buffers},
+    {"narrow_parameters", narrow_parameters},
+    {"fold_batch_norms", fold_batch_norms},
+    {"add_update", add_update},
 };
 
 constexpr Pass<graph::Target> kFit[] = {
-    {"16-bit update", narrow_in_update},
+    {"narrow_in_update", narrow_in_update},
     {"lower", lower},
     {"fuse", fuse},
-    {"layouts", choose_layouts},
+    {"choose_layouts", choose_layouts},
 };
 
 // No layout is chosen from here on: copies of a node share its kernel.
 constexpr Pass<const StepInput> kDistribute[] = {
     {"recompute", recompute},
-    {"gradient partitions", partition_gradients},
-    {"repetition", repeat_step},
-    {"parameter gathers", gather_parameters},
-    {"collectives", schedule_collectives},
+    {"partition_gradients", partition_gradients},
+    {"repeat_step", repeat_step},
+    {"gather_parameters", gather_parameters},
+    {"schedule_collectives", schedule_collectives},
 };
 
 // The last pass composes nodes that the list above has made, or had to recognise.
 constexpr Pass<graph::Target> kFinish[] = {
-    {"lower the rest", lower_rest},
+    {"lower_rest", lower_rest},
 };
 
 template <typename With, size_t n>

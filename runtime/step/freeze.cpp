@@ -1,3 +1,4 @@
+// Matches names with patterns, and refuses patterns that match nothing.
 #include "runtime/step/freeze.h"
 
 #include <fnmatch.h>

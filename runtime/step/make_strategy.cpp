@@ -1,3 +1,5 @@
+// Reads mesh, batch, pipeline, buckets and precision from the configuration, with what "auto"
+// means.
 #include "runtime/step/make_strategy.h"
 
 #include <algorithm>

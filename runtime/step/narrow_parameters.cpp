@@ -112,8 +112,9 @@ void narrow_parameters(Step& step, const StepInput& input) {
   NarrowParameters(step, strategy.precision.activations).run();
 }
 
-// The copy is either written by the updates of all groups or cast as a whole: whoever renews it
-// takes it for written if one update has it as an output.
+// If the device refuses the 16-bit output for the optimizer of one parameter group, the optimizers
+// of all groups lose it, and the whole copy is cast after each update. Groups cannot differ: as
+// soon as one node of the update writes the copy, exec/program.cpp regards it as up to date.
 void narrow_in_update(Step& step, graph::Target& target) {
   const ValueId narrow = step.values.buffers.narrow;
   const auto writes = [&](const Node& node) {

@@ -1,3 +1,4 @@
+// Appends the operations and states of each rule of the optimizer, and compiles updates alone.
 #include "runtime/step/optimizer.h"
 
 #include <algorithm>

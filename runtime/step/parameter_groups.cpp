@@ -1,3 +1,4 @@
+// Assigns parameters to groups by pattern, and sets vectors apart from weight decay.
 #include "runtime/step/parameter_groups.h"
 
 #include <algorithm>

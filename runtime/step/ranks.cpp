@@ -1,3 +1,4 @@
+// Divides world size and batch among axes, and refuses options that several ranks cannot have.
 #include "runtime/step/ranks.h"
 
 #include <string>

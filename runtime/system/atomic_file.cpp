@@ -1,3 +1,4 @@
+// Writes a temporary file past the page cache, syncs it, and renames it over the target.
 #include "runtime/system/atomic_file.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// Takes the least of what the machine, resource limits and control groups leave.
 #include "runtime/system/available_memory.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// Finds this process's groups and reads memory and processor limits up to the root.
 #include "runtime/system/control_groups.h"
 
 #include <pthread.h>

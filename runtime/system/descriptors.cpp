@@ -1,3 +1,4 @@
+// Counts open descriptors without /proc, and raises the soft limit.
 #include "runtime/system/descriptors.h"
 
 #include <fcntl.h>

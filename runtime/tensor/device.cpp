@@ -1,3 +1,4 @@
+// Keeps unused memory and plans of a device for the next tensors of the same size.
 #include "runtime/tensor/device.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The operations of Tensor, each of which makes or finds a plan and launches it.
 #include "runtime/tensor/tensor.h"
 
 #include <algorithm>

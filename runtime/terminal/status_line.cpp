@@ -1,3 +1,4 @@
+// Draws the line again at most a few times a second, and clears it before other output.
 #include "runtime/terminal/status_line.h"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// Lays out columns, shortens texts, and leaves columns out until a table fits.
 #include "runtime/terminal/table.h"
 
 #include <unistd.h>

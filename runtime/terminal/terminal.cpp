@@ -1,3 +1,4 @@
+// Asks the environment and the terminal for its columns, and whether a line can be drawn again.
 #include "runtime/terminal/terminal.h"
 
 #include <sys/ioctl.h>

@@ -1,3 +1,4 @@
+// Counts columns of UTF-8, shortens text, and breaks it at spaces.
 #include "runtime/terminal/text.h"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// Adds up the times of steps and collectives behind a warm-up.
 #include "runtime/train/cost_meter.h"
 
 #include <algorithm>

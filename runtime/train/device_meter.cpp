@@ -1,3 +1,4 @@
+// Reads load and power at most once a second, and sums the energy.
 #include "runtime/train/device_meter.h"
 
 namespace runtime::train {

@@ -1,3 +1,4 @@
+// Samples tokens, and runs the window once and then single tokens over the cache.
 #include "runtime/train/generate.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Queues copies of losses with events behind them, and reports those that have arrived.
 #include "runtime/train/loss_window.h"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// Writes metrics.jsonl, metrics.csv and event files, and cuts them where a run goes on.
 #include "runtime/train/metrics_files.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// Counts the FLOPs of products in the graph before any pass repeats them.
 #include "runtime/train/model_flops.h"
 
 #include "runtime/step/compile_step.h"

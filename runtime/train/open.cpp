@@ -1,3 +1,4 @@
+// Translates configuration into options of data sets, loaders and programs, and checks targets.
 #include "runtime/train/open.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Makes keys and layer types of what installed plugins describe.
 #include "runtime/train/open_types.h"
 
 #include "plugins/host/operation_set.h"

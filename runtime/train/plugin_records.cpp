@@ -1,3 +1,4 @@
+// Opens a format of a plugin, and checks the samples that it gives.
 #include "runtime/train/plugin_records.h"
 
 #include <utility>

@@ -1,3 +1,4 @@
+// Begins and ends cycles of recorded steps, and takes their spans, clocks and load.
 #include "runtime/train/profiler.h"
 
 #include <sys/resource.h>

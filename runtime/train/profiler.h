@@ -50,11 +50,12 @@ class Profiler {
   Profiler(const Profiler&) = delete;
   Profiler& operator=(const Profiler&) = delete;
 
-  // Called before a step, outside of its time; ends the time between it and the step before.
-  // Between the last step of a warm-up and the first recorded one, it waits for the device, and
-  // behind the last step of a cycle for the device and, in synchronous training, all ranks. A call
-  // that no step follows is made up for by the next one. Returns where the step is to be
-  // recorded; nullptr: nowhere.
+  // The loop calls this function before each step, whose time begins when it returns. Returns the
+  // recorder that the step writes its spans to, or nullptr if the step is not recorded. The time
+  // since the end of the recorded step before is added to that step as a span kBetween.
+  // The function waits for the device before the first step of a warm-up, before the first recorded
+  // step and after the last one of a cycle, and there, in synchronous training, for all ranks too.
+  // If no other step follows the last one of a cycle, take() ends the cycle.
   exec::SpanRecorder* begin_step();
   // Called after a step.
   void end_step();

@@ -1,3 +1,4 @@
+// Compares validations for early stopping and the schedule plateau.
 #include "runtime/train/progress.h"
 
 #include <algorithm>

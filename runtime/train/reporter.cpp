@@ -1,3 +1,4 @@
+// Draws the progress bar, prints epochs, and writes JSON lines.
 #include "runtime/train/reporter.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The loop over steps, epochs, validations and checkpoints of a run.
 #include "runtime/train/run.h"
 
 #include <algorithm>

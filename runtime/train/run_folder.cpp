@@ -1,3 +1,4 @@
+// Claims the folder of a run, and says which files in it may be replaced.
 #include "runtime/train/run_folder.h"
 
 #include <fcntl.h>

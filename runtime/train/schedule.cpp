@@ -1,3 +1,4 @@
+// The formulas of the learning rate, by step.
 #include "runtime/train/schedule.h"
 
 #include <algorithm>

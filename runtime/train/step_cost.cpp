@@ -1,3 +1,4 @@
+// Sums exposed times of collectives by axis.
 #include "runtime/train/step_cost.h"
 
 namespace runtime::train {

@@ -1,3 +1,4 @@
+// Compiles the program of a step form when it first occurs, over buffers that all forms share.
 #include "runtime/train/step_programs.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Exchanges signals and steps, so that all ranks stop after the same step.
 #include "runtime/train/stop_agreement.h"
 
 #include <algorithm>

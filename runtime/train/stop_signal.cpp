@@ -1,3 +1,4 @@
+// The thread that waits for signals, says what they do, and ends the process at the second one.
 #include "runtime/train/stop_signal.h"
 
 #include <poll.h>

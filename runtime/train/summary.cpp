@@ -1,3 +1,4 @@
+// Words the last lines of a run: best and last validation, time, speed and energy.
 #include "runtime/train/summary.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Encodes scalars as protocol buffers in TFRecord frames.
 #include "runtime/train/tensorboard.h"
 
 #include <array>

@@ -1,3 +1,4 @@
+// Runs steps, evaluations and predictions of one rank, and moves weights in and out.
 #include "runtime/train/trainer.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Fills the moving average with the weights at the start, and puts it in their place and back.
 #include "runtime/train/weight_average.h"
 
 #include "runtime/step/optimizer.h"

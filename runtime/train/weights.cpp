@@ -1,3 +1,4 @@
+// Draws initial values, and permutes parameters between PyTorch's layouts and ours.
 #include "runtime/train/weights.h"
 
 #include <algorithm>

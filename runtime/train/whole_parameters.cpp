@@ -1,3 +1,4 @@
+// Cuts and joins parameters along the tensor axis and ZeRO's partitions.
 #include "runtime/train/whole_parameters.h"
 
 #include <algorithm>

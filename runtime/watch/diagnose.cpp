@@ -1,3 +1,4 @@
+// Weighs notes, recorders and waits of all ranks, and words who is to blame.
 #include "runtime/watch/diagnose.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Keeps records in a mapped file without locks, and reads those of other ranks.
 #include "runtime/watch/flight_recorder.h"
 
 #include <fcntl.h>

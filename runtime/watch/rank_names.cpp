@@ -1,3 +1,4 @@
+// Adds the host to a rank's number where a job has several hosts.
 #include "runtime/watch/rank_names.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Follows which rank waits for which, and finds circles and calls that differ.
 #include "runtime/watch/waits.h"
 
 #include <algorithm>

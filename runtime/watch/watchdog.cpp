@@ -1,3 +1,5 @@
+// The watchdog's thread: asks the board and the recorders, and ends the process when the job cannot
+// go on.
 #include "runtime/watch/watchdog.h"
 
 #include <unistd.h>

@@ -1,3 +1,5 @@
+// Stands in for the CUDA runtime: memory, streams, events and graphs on the processor, late if
+// asked for.
 #include "tests/doubles/cudart.h"
 
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// Stands in for the GPU kernels where only the vendor's libraries are tested.
 #include <iterator>
 
 #include "backends/gpu/plan.h"

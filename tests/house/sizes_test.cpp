@@ -1,4 +1,5 @@
-// Checks how large files, headers, functions and the rooms of the core are.
+// Checks how large files, headers, functions and the rooms of the core are, and that each source
+// says first what it does.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -49,6 +50,15 @@ std::vector<SourceFile> all_files() {
 TEST(Sizes, NoFileAboveSixHundredLines) {
   for (const SourceFile& file : all_files())
     EXPECT_LE(file.lines.size(), kFileLines) << file.path << " is two files";
+}
+
+TEST(FirstLines, SayWhatAFileDoes) {
+  for (const SourceFile& file : all_files()) {
+    const std::string first = file.lines.empty() ? "" : file.lines.front();
+    EXPECT_TRUE(first.starts_with("//") || first.starts_with("/*"))
+        << file.path << " begins with \"" << first
+        << "\"; expected a comment that says what it does";
+  }
 }
 
 TEST(Sizes, HeadersHoldOneConcept) {

@@ -1,3 +1,4 @@
+// Reads the source files of a folder, and finds their code lines and functions.
 #include "tests/house/source_files.h"
 
 #include <algorithm>

@@ -7,7 +7,6 @@ import os
 import random
 import shutil
 import struct
-import unittest
 import zlib
 
 import support

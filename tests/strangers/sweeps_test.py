@@ -1,7 +1,6 @@
 """Sweeps whose runs end early, are not measured, or diverge."""
 
 import json
-import unittest
 
 import support
 

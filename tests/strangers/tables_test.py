@@ -3,7 +3,6 @@
 import json
 import random
 import struct
-import unittest
 
 import support
 

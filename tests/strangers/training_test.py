@@ -4,7 +4,6 @@ import math
 import os
 import re
 import struct
-import unittest
 
 import support
 

@@ -1,3 +1,4 @@
+// Calls oneDNN's primitives for layers of the bare benchmarks.
 #include "tools/bench/bare_layers.h"
 
 #include <algorithm>

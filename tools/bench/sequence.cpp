@@ -1,3 +1,4 @@
+// Runs oneDNN primitives in a sequence, times them, and parses the arguments of the bare programs.
 #include "tools/bench/sequence.h"
 
 #include <omp.h>

@@ -1,3 +1,4 @@
+// Chooses nice steps for ticks, widens ranges to them, and labels them.
 #include "tools/report/axis.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Draws curves as SVG, with axes, keys and a table of values.
 #include "tools/report/chart.h"
 
 #include <algorithm>

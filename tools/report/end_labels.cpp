@@ -1,3 +1,4 @@
+// Moves labels that would overlap apart, as little as needed.
 #include "tools/report/end_labels.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Escapes text, and builds elements and attributes.
 #include "tools/report/html.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Bounds depth and size of JSON, replaces NaN, and reads fields of a kind.
 #include "tools/report/json_input.h"
 
 #include <algorithm>

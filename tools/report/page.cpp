@@ -1,3 +1,4 @@
+// Puts the sections of runs and sweeps together with the style and the script.
 #include "tools/report/page.h"
 
 #include <cstdio>

@@ -1,3 +1,4 @@
+// Reads scaling and bench results into pairs of predicted and measured numbers.
 #include "tools/report/read_bench.h"
 
 #include <cmath>

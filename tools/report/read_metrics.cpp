@@ -1,3 +1,4 @@
+// Reads metrics.jsonl into curves by step, epoch and time, and notes damaged lines.
 #include "tools/report/read_metrics.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reads profile.json into operations, phases and memory of each rank.
 #include "tools/report/read_profile.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reads everything that a run's folder has, and notes what is missing.
 #include "tools/report/read_run.h"
 
 #include <algorithm>

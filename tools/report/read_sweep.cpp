@@ -1,3 +1,4 @@
+// Reads the trials of a sweep and ranks them.
 #include "tools/report/read_sweep.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Decides whether the values of a setting are numbers on a linear or logarithmic axis, or words.
 #include "tools/report/scale.h"
 
 #include <algorithm>

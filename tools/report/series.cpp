@@ -1,3 +1,4 @@
+// Reduces long curves to fewer points without losing peaks.
 #include "tools/report/series.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Flattens a configuration into keys, and compares two of them.
 #include "tools/report/settings.h"
 
 #include <algorithm>

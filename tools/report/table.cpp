@@ -1,3 +1,4 @@
+// Writes tables as markup.
 #include "tools/report/table.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Writes numbers with digits, thousands and units.
 #include "tools/report/units.h"
 
 #include <algorithm>

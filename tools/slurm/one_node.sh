@@ -28,10 +28,11 @@ chmod 755 "$folder"
 daemons=()
 
 # Ends all processes of this run: the daemons, and the job steps, whose SLURM_CONF lies in this folder.
+# shellcheck disable=SC2317  # called by the trap below
 finish() {
   trap - EXIT
   trap '' INT TERM HUP
-  scancel --user root >/dev/null 2>&1 && sleep 0.5 || true
+  if scancel --user root >/dev/null 2>&1; then sleep 0.5; fi
   local pid pids=()
   for pid in "${daemons[@]}"; do kill -TERM "$pid" 2>/dev/null || true; done
   for _ in $(seq 50); do
@@ -127,6 +128,7 @@ wait_for 10 munged test -S "$folder/munge.socket"
 start slurmctld slurmctld -D -i -f "$SLURM_CONF"
 wait_for 20 slurmctld scontrol ping
 start slurmd slurmd -D -f "$SLURM_CONF"
+# shellcheck disable=SC2317  # called by wait_for
 idle() { sinfo --noheader --format=%T | grep -qx idle; }
 wait_for 30 slurmd idle
 

@@ -1,3 +1,4 @@
+// Checks that every trial measures the metric that the sweep compares.
 #include "tools/sweep/monitor.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Appends records to sweep.jsonl, and cuts a torn last line off.
 #include "tools/sweep/records.h"
 
 #include <fcntl.h>

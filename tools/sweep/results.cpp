@@ -1,3 +1,4 @@
+// Prints the ranking, draws the plot, and writes the files of a sweep.
 #include "tools/sweep/results.h"
 
 #include <fmt/format.h>

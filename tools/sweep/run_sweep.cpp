@@ -1,3 +1,4 @@
+// Starts trials as processors become free, records how they end, and goes on with the next rung.
 #include "tools/sweep/run_sweep.h"
 
 #include <fmt/format.h>

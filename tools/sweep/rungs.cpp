@@ -1,3 +1,4 @@
+// Ranks the trials of a rung, and takes the best of them to the next.
 #include "tools/sweep/rungs.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reads the tables of a sweep's file, with errors at their place.
 #include "tools/sweep/sweep_file.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Locks the folder of a sweep, keeps its plan, and removes what an earlier attempt has left.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>

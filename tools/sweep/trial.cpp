@@ -1,3 +1,4 @@
+// Lists the combinations of a grid, and samples settings by seed and number.
 #include "tools/sweep/trial.h"
 
 #include <fmt/format.h>

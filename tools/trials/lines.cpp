@@ -1,3 +1,4 @@
+// Cuts a child's output into lines, and keeps the end of its errors.
 #include "tools/trials/lines.h"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// Draws axes, marks and keys of a plot with characters.
 #include "tools/trials/plot.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Starts several runs, waits for any of them, and passes signals on.
 #include "tools/trials/pool.h"
 
 #include <fcntl.h>

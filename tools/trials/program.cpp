@@ -1,3 +1,4 @@
+// Turns exceptions into exit codes, and reads options that all programs on trials share.
 #include "tools/trials/program.h"
 
 #include <CLI/CLI.hpp>

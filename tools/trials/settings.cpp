@@ -1,3 +1,4 @@
+// Converts settings between TOML, JSON and arguments.
 #include "tools/trials/settings.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Draws the same plot as SVG.
 #include <fmt/format.h>
 
 #include <array>

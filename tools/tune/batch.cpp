@@ -1,3 +1,4 @@
+// The command tune batch: the search for the limit, then the speed of a few sizes below it.
 #include "tools/tune/batch.h"
 
 #include <fmt/format.h>

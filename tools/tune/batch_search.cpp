@@ -1,3 +1,4 @@
+// Doubles the size until it does not fit, then bisects.
 #include "tools/tune/batch_search.h"
 
 #include <algorithm>

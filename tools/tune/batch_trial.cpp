@@ -1,3 +1,4 @@
+// Reads what bench prints, and tells sizes that do not fit from other failures.
 #include "tools/tune/batch_trial.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// The command tune lr: a training with a growing rate, its curve, and a training with the
+// suggestion.
 #include "tools/tune/lr.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Smooths the losses of a range test, and finds its steepest fall and its end.
 #include "tools/tune/lr_curve.h"
 
 #include <algorithm>

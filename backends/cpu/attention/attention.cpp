@@ -1,3 +1,5 @@
+// Divides the attention of a batch into heads and chunks of rows, and runs the vector kernels on
+// each.
 #include "backends/cpu/attention/attention.h"
 
 #include <cmath>

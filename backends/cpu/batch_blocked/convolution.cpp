@@ -1,3 +1,5 @@
+// Runs the forward pass and the data gradient of a convolution strip by strip, over register tiles
+// of pixels.
 #include "backends/cpu/batch_blocked/convolution.h"
 
 #include <omp.h>

@@ -1,3 +1,4 @@
+// Picks the batch-blocked kernels that were compiled for the instruction set of a device.
 #include "backends/cpu/batch_blocked/gradient_kernels.h"
 #include "backends/cpu/batch_blocked/kernel_table.h"
 #include "backends/cpu/batch_blocked/matrix_unit_kernels.h"

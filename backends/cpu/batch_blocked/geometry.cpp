@@ -1,3 +1,4 @@
+// Groups output pixels that see the same taps of the filter, and cuts them into register tiles.
 #include "backends/cpu/batch_blocked/geometry.h"
 
 #include <algorithm>

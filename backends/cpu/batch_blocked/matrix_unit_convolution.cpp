@@ -1,3 +1,4 @@
+// Runs convolutions on packed bfloat16 pairs by the matrix unit, and estimates their cycles.
 #include "backends/cpu/batch_blocked/matrix_unit_convolution.h"
 
 #include <omp.h>

@@ -1,3 +1,4 @@
+// Packs rows of x and dy, multiplies them, and adds up the weight gradients of all threads.
 #include "backends/cpu/batch_blocked/packed_gradient.h"
 
 #include <omp.h>

@@ -1,3 +1,5 @@
+// Makes the plans of batch-blocked operations: reads their shapes, chooses the kernel, binds post-
+// operations.
 #include "backends/cpu/batch_blocked/plans.h"
 
 #include <algorithm>

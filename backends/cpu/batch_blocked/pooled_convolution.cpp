@@ -1,3 +1,5 @@
+// Computes a convolution with its pooling a few image rows at a time, and saves which element was
+// chosen.
 #include "backends/cpu/batch_blocked/pooled_convolution.h"
 
 #include <omp.h>

@@ -1,3 +1,5 @@
+// Spreads the pooled gradient over rows of the image and multiplies them at once by x, for dw and
+// db.
 #include "backends/cpu/batch_blocked/pooled_gradient.h"
 
 #include <omp.h>

@@ -1,3 +1,4 @@
+// Cuts the image of a pooled convolution into strips that fit the second-level cache.
 #include "backends/cpu/batch_blocked/pooled_shape.h"
 
 #include <algorithm>

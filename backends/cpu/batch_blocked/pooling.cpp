@@ -1,3 +1,5 @@
+// Clips the windows of poolings at the borders of the image, and calls the kernels for what is left
+// of them.
 #include "backends/cpu/batch_blocked/pooling.h"
 
 #include <omp.h>

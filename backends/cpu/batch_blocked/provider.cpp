@@ -1,3 +1,4 @@
+// Answers which operations the batch-blocked kernels do, in which layouts, and makes their plans.
 #include "backends/cpu/batch_blocked/provider.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Transposes blocks of 16 samples between the canonical and the batch-blocked layout, on several
+// threads.
 #include "backends/cpu/batch_blocked/reorder.h"
 
 #include <omp.h>

@@ -1,3 +1,4 @@
+// Divides a weight gradient among threads by tiles of dw and, where these are too few, by samples.
 #include "backends/cpu/batch_blocked/weight_gradient.h"
 
 #include <omp.h>

@@ -1,3 +1,5 @@
+// Transforms inputs, multiplies the positions of the transformed tiles, and transforms the results
+// back.
 #include "backends/cpu/batch_blocked/winograd.h"
 
 #include <omp.h>

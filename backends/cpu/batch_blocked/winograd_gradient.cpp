@@ -1,3 +1,4 @@
+// Transforms x and dy, sums their products over tiles and samples, and transforms the sums into dw.
 #include "backends/cpu/batch_blocked/winograd_gradient.h"
 
 #include <omp.h>

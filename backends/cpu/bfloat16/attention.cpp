@@ -1,3 +1,5 @@
+// Packs q, k and v of one head after the other and computes scores, probabilities and gradients of
+// each.
 #include "backends/cpu/bfloat16/attention.h"
 
 #include <algorithm>

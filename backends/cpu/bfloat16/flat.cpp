@@ -1,3 +1,5 @@
+// Plans for operations that go through bfloat16 tensors element by element, widened a piece at a
+// time.
 #include <algorithm>
 
 #include "backends/cpu/bfloat16/plans.h"

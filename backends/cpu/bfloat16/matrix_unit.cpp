@@ -1,3 +1,4 @@
+// Returns the kernels for the matrix unit if the build and this processor have it.
 #include "backends/cpu/bfloat16/matrix_unit.h"
 
 #include "backends/cpu/bfloat16/processor.h"

@@ -1,3 +1,4 @@
+// Words the reason for which a device refuses bfloat16: the processor, its options, or oneDNN.
 #include "backends/cpu/bfloat16/obstacle.h"
 
 namespace backends::cpu {

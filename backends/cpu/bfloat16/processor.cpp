@@ -1,3 +1,4 @@
+// Asks CPUID for bfloat16 instructions, and the kernel for permission to use the matrix unit.
 #include "backends/cpu/bfloat16/processor.h"
 
 #if defined(__x86_64__)

@@ -1,3 +1,4 @@
+// Packs both operands of a bfloat16 product, and multiplies them block by block on all threads.
 #include "backends/cpu/bfloat16/product.h"
 
 #include <omp.h>
@@ -9,12 +10,18 @@
 namespace backends::cpu::bfloat16 {
 namespace {
 
-constexpr int64_t kDepthInCache =
-    512;  // a panel of so much depth fills 2/3 of the first-level cache
-constexpr int64_t kLeftBytes = 1 << 20;  // of the packed rows, which stay in the second-level cache
+// The depth (elements of a sum) that is multiplied before the next tile of rows is: a panel of the
+// right operand of this depth fills 2/3 of the first-level cache.
+constexpr int64_t kDepthInCache = 512;
+// A block of packed rows of the left operand has at most this many bytes, so that it stays in the
+// second-level cache while all panels of the right operand pass by; and at most and at least this
+// many rows.
+constexpr int64_t kLeftBytes = 1 << 20;
 constexpr int64_t kMostRows = 512, kLeastRows = 2 * kTileSide;
-constexpr int64_t kGroup = 8 * kTileSide;  // columns that are complete before they are finished
-constexpr int64_t kPanelsAtOnce = 8;       // that are packed at a time
+// Columns of the result that are computed before they are given to `finish`, as one block.
+constexpr int64_t kGroup = 8 * kTileSide;
+// Panels of the right operand that one call of MatrixUnit::pack_right packs.
+constexpr int64_t kPanelsAtOnce = 8;
 
 // The beginning of piece `i` of `pieces` pieces of `count` that differ by at most one.
 int64_t piece(int64_t count, int64_t pieces, int64_t i) { return count * i / pieces; }

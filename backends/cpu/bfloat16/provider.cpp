@@ -1,3 +1,4 @@
+// Chooses for each bfloat16 operation a kernel of its own or the float32 kernel on widened copies.
 #include "backends/cpu/bfloat16/provider.h"
 
 #include <algorithm>

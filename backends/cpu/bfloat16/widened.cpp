@@ -1,3 +1,5 @@
+// Widens the operands of a launch into the workspace, runs the float32 plan, and rounds the
+// results.
 #include "backends/cpu/bfloat16/widened.h"
 
 #include <algorithm>

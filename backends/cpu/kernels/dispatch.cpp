@@ -1,3 +1,4 @@
+// Picks the elementwise and row kernels that were compiled for the instruction set of a device.
 #include "backends/cpu/kernels/table.h"
 
 namespace backends::cpu::kernels {

@@ -1,3 +1,4 @@
+// Picks the matrix-product kernels that were compiled for the instruction set of a device.
 #include "backends/cpu/bfloat16/processor.h"
 #include "backends/cpu/products/image_product.h"
 #include "backends/cpu/products/product.h"

@@ -1,3 +1,5 @@
+// Reads patches of an image as rows of a matrix and multiplies them by packed weights, block by
+// block.
 #include "backends/cpu/products/image_product.h"
 
 #include <omp.h>

@@ -1,3 +1,4 @@
+// Divides a product among threads, packs panels of columns, and multiplies blocks of rows by them.
 #include "backends/cpu/products/product.h"
 
 #include <omp.h>

@@ -1,3 +1,4 @@
+// Reads lines of LIBSVM with their numbers checked, and writes samples as dense rows.
 #include "libsvm.h"
 
 #include <algorithm>

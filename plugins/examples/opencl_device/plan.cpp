@@ -1,3 +1,4 @@
+// Sets the arguments of OpenCL kernels, and queues them with the buffers of a launch.
 #include "plan.h"
 
 rt_plan::rt_plan(rt_device& owner, const rt::sdk::Operation& operation, bool build)

@@ -1,3 +1,4 @@
+// Cuts the bytes for each rank out of the buffers, and reduces or places what has arrived.
 #include "collective.h"
 
 #include <algorithm>

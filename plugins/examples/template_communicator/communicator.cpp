@@ -1,3 +1,4 @@
+// Queues calls for the thread of a communicator, which exchanges messages, and ends them on abort.
 #include "communicator.h"
 
 #include <algorithm>

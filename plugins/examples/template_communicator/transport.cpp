@@ -1,3 +1,4 @@
+// Sends bytes as values of the key-value store, in pieces, and fetches those of others.
 #include "transport.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Looks up the allocation of a device that covers an address.
 #include "plugins/host/validate/blocks.h"
 
 #include <iterator>

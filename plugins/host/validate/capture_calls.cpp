@@ -1,3 +1,5 @@
+// The checking table rt.capture: which streams record, and that a recording is replayed with live
+// buffers.
 #include "plugins/host/validate/calls.h"
 #include "plugins/host/validate/memory.h"
 #include "plugins/host/validate/order.h"

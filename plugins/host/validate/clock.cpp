@@ -1,3 +1,4 @@
+// Joins, advances and compares vector clocks.
 #include "plugins/host/validate/clock.h"
 
 #include <algorithm>

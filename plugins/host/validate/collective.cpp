@@ -1,3 +1,4 @@
+// Checks the buffers of a collective: their device, size, overlap and uses in flight.
 #include "plugins/host/validate/collective.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The checking table rt.communicator: arguments, order and groups of calls, and the buffers of
+// works.
 #include <algorithm>
 
 #include "plugins/host/validate/calls.h"

@@ -1,3 +1,4 @@
+// The checking table rt.device for devices and memory; what still lives when a device is closed.
 #include <algorithm>
 
 #include "plugins/host/validate/calls.h"

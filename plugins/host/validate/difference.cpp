@@ -1,3 +1,4 @@
+// Compares two results as numbers of their type, and gives the largest relative difference.
 #include "plugins/host/validate/difference.h"
 
 #include <bit>

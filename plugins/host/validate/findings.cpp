@@ -1,3 +1,4 @@
+// Keeps at most a hundred faults, and reports later those of calls that cannot fail.
 #include "plugins/host/validate/findings.h"
 
 #include <cstring>

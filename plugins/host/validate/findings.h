@@ -28,17 +28,19 @@ struct Fault {
   std::string text;
 };
 
-// Ends a call with what the plugin answered. The plugin has filled the rt_error.
+// Ends a call with the error that the plugin answered. The plugin has filled the rt_error.
 struct Answered {
   rt_status status;
-  bool refusal = false;  // nothing has been broken: the plugin has only not made something
+  bool refusal = false;  // the plugin only declined, so the error does not count as a failure
 };
 
-// Throw Answered unless the plugin answered RT_OK: require() for work, which has then failed,
-// require_made() for the making of an object, which the plugin has then refused.
+// Throws Answered if the plugin answered a call that does work with an error. From then on
+// Findings::failed() is true.
 inline void require(rt_status status) {
   if (status != RT_OK) throw Answered{status};
 }
+// Throws Answered if the plugin answered a call that creates or describes something with an error.
+// The plugin has then made nothing and broken nothing, so Findings::failed() stays as it is.
 inline void require_made(rt_status status) {
   if (status != RT_OK) throw Answered{status, /*refusal=*/true};
 }

@@ -1,3 +1,4 @@
+// Splits and joins ranges of memory, and keeps who has written and read each last.
 #include "plugins/host/validate/history.h"
 
 #include <algorithm>

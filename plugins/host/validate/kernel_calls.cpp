@@ -1,3 +1,4 @@
+// The checking table rt.kernel: descriptions, plans and their forward plans, and launches.
 #include <algorithm>
 
 #include "plugins/host/validate/calls.h"

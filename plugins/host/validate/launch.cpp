@@ -1,3 +1,4 @@
+// Lists the operands of a launch, and checks their number, memory and overlap.
 #include "plugins/host/validate/launch.h"
 
 #include "plugins/host/validate/memory.h"

@@ -1,3 +1,4 @@
+// Hands out checked handles for objects of plugins, and knows those that have been destroyed.
 #include "plugins/host/validate/ledger.h"
 
 #include <stdexcept>

@@ -1,3 +1,4 @@
+// Allocates with guards and poison, and finds the allocation whose guard has changed.
 #include "plugins/host/validate/memory.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Compares a new use of memory with earlier ones, and words a race between two of them.
 #include "plugins/host/validate/order.h"
 
 #include "plugins/host/validate/blocks.h"

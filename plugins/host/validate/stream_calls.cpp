@@ -1,3 +1,4 @@
+// The checking table rt.device for streams, copies and events, whose clocks are joined here.
 #include <algorithm>
 
 #include "plugins/host/validate/calls.h"

@@ -1,3 +1,4 @@
+// Launches a plan twice on copies with different poison, and compares results, operands and guards.
 #include "plugins/host/validate/trial.h"
 
 #include <algorithm>

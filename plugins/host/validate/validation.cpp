@@ -1,3 +1,4 @@
+// Wraps the tables of a plugin in checking ones, and throws what they have found at the end.
 #include "plugins/host/validate/validation.h"
 
 #include "plugins/host/error.h"

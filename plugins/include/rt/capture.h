@@ -18,12 +18,14 @@
 extern "C" {
 #endif
 
+/* Name and version for rt_plugin.get_interface. */
 #define RT_INTERFACE_CAPTURE "rt.capture"
 #define RT_CAPTURE_API_VERSION 1
 
 /* Recorded work. Equivalent to: cudaGraphExec_t. */
 typedef struct rt_recording rt_recording;
 
+/* The functions of the interface. The plugin owns the table; no slot may be NULL. */
 typedef struct rt_capture_api {
   uint32_t size;
   uint32_t version; /* RT_CAPTURE_API_VERSION */

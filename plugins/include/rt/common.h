@@ -13,6 +13,8 @@
  *    from one element to the next.
  *  - Structs hold fixed-width integers and explicit padding (`reserved`, always zero). There is no
  *    bool, no enum and no function with variable arguments.
+ *  - RT_<TABLE>_API_VERSION is the version of a function table, which the host and the plugin name
+ *    when they ask each other for it.
  *  - Strings are UTF-8 and NUL-terminated. The callee may use them only during the call, unless a
  *    comment says otherwise. */
 #ifndef RT_COMMON_H_
@@ -39,7 +41,7 @@ extern "C" {
 
 /* Result of every function that can fail. */
 typedef int32_t rt_status;
-#define RT_OK 0
+#define RT_OK 0                     /* the function has done what it is for */
 #define RT_ERROR_INVALID_ARGUMENT 1 /* the caller broke a rule of the contract */
 #define RT_ERROR_UNSUPPORTED 2   /* the request is valid, but this plugin does not implement it */
 #define RT_ERROR_OUT_OF_MEMORY 3 /* host or device memory */
@@ -55,11 +57,11 @@ typedef int32_t rt_status;
 
 /* rt_error.scope: the widest object that can no longer be used after the error. After
  * RT_SCOPE_STREAM, for example, other streams of the device still work. */
-#define RT_SCOPE_OPERATION 0 /* only this call failed; everything can still be used */
-#define RT_SCOPE_STREAM 1
-#define RT_SCOPE_DEVICE 2
-#define RT_SCOPE_COMMUNICATOR 3
-#define RT_SCOPE_PROCESS 4
+#define RT_SCOPE_OPERATION 0    /* only this call failed; everything can still be used */
+#define RT_SCOPE_STREAM 1       /* the rt_stream of the call */
+#define RT_SCOPE_DEVICE 2       /* the rt_device and all that was made from it */
+#define RT_SCOPE_COMMUNICATOR 3 /* the rt_communicator of the call */
+#define RT_SCOPE_PROCESS 4      /* every object of this plugin in the process */
 
 /* Details of an error. The caller owns the struct and sets `size`; a function that returns an error
  * code writes the other fields. The struct has fixed arrays, so that a plugin allocates nothing to
@@ -77,11 +79,11 @@ typedef struct rt_error {
 
 /* Element types. Elements are stored densely and little-endian. Equivalent to: torch.dtype. */
 typedef int32_t rt_dtype;
-#define RT_FLOAT32 1
-#define RT_FLOAT64 2
-#define RT_FLOAT16 3
-#define RT_BFLOAT16 4
-#define RT_INT32 5
+#define RT_FLOAT32 1  /* IEEE 754 binary32 */
+#define RT_FLOAT64 2  /* IEEE 754 binary64 */
+#define RT_FLOAT16 3  /* IEEE 754 binary16 */
+#define RT_BFLOAT16 4 /* the upper 16 bits of a binary32 */
+#define RT_INT32 5    /* two's complement, as the other integers */
 #define RT_INT64 6
 #define RT_UINT8 7
 #define RT_INT8 8
@@ -101,20 +103,21 @@ typedef int32_t rt_dtype;
  * channels per group). */
 typedef struct rt_tensor_desc {
   uint32_t size;
-  rt_dtype dtype;
-  int32_t rank; /* 0..RT_MAX_RANK; rank 0 is a scalar with one element */
+  rt_dtype dtype; /* type of each element */
+  int32_t rank;   /* 0..RT_MAX_RANK; rank 0 is a scalar with one element */
   int32_t reserved;
   int64_t dims[RT_MAX_RANK]; /* each >= 0; entries from `rank` on are 0 */
   uint64_t layout;           /* RT_LAYOUT_* or the id of a foreign layout */
 } rt_tensor_desc;
 #define RT_TENSOR_DESC_SIZE_V1 88
 
-/* One key and its value, as text, from [device.<plugin>] of the configuration. */
+/* One key and its value, as text, from [device.<plugin>], [comm.<plugin>] or [dataset.<plugin>] of
+ * the configuration. The host has refused unknown keys already. */
 typedef struct rt_option {
   uint32_t size;
   uint32_t reserved;
-  const char* key;
-  const char* value;
+  const char* key;   /* name of the key, without its section */
+  const char* value; /* true, false, a number or a text, as rt_option_spec.type says */
 } rt_option;
 #define RT_OPTION_SIZE_V1 24
 

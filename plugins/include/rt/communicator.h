@@ -32,15 +32,16 @@ typedef struct rt_work rt_work; /* a started collective; equivalent to: MPI_Requ
 #define RT_ALL_TO_ALL 6     /* send [R*count] -> receive [R*count], chunk r goes to rank r */
 #define RT_SEND 7           /* send [count] to `peer` */
 #define RT_RECEIVE 8        /* receive [count] from `peer` */
-#define RT_BARRIER 9
+#define RT_BARRIER 9        /* moves nothing; completes when all ranks have started it */
 
-/* float16 and bfloat16 are summed in float32 and rounded once, at the end. RT_AVERAGE is the sum
- * divided by R; for integers the quotient is truncated towards zero, and the sum itself must fit.
+/* Reductions. float16 and bfloat16 are summed in float32 and rounded once, at the end. RT_AVERAGE
+ * is the sum divided by R; for integers the quotient is truncated towards zero, and the sum itself
+ * must fit.
  */
 #define RT_SUM 1
 #define RT_AVERAGE 2
-#define RT_MIN 3
-#define RT_MAX 4
+#define RT_MIN 3 /* the smallest element of all ranks */
+#define RT_MAX 4 /* the largest one */
 
 /* rt_comm_capability.flags. 0x4 is reserved: the host ignores it. (It said that the collective may
  * be captured into a graph of the device; the host starts collectives between its recordings.) */
@@ -63,11 +64,11 @@ typedef struct rt_work rt_work; /* a started collective; equivalent to: MPI_Requ
  * reductions. A collective may have several rows, for example for types with other reductions. */
 typedef struct rt_comm_capability {
   uint32_t size;
-  int32_t collective;
+  int32_t collective;    /* RT_ALL_REDUCE, ... */
   uint64_t dtypes;       /* mask of RT_DTYPE_BIT */
   uint32_t reductions;   /* mask of 1 << RT_SUM, ... */
   uint32_t memory_kinds; /* mask of 1 << RT_MEMORY_* */
-  uint32_t flags;
+  uint32_t flags;        /* RT_COMM_IN_PLACE, ... */
   uint32_t reserved;
 } rt_comm_capability;
 #define RT_COMM_CAPABILITY_SIZE_V1 32
@@ -89,11 +90,12 @@ typedef struct rt_comm_capability {
 #define RT_RANKS_THREADS 1     /* threads of one process */
 #define RT_RANKS_MPI 2         /* processes that mpiexec has started */
 
-typedef struct rt_comm_properties { /* what all communicators of a plugin have in common */
+/* What all communicators of a plugin have in common. */
+typedef struct rt_comm_properties {
   uint32_t size;
-  uint32_t flags;
+  uint32_t flags;         /* RT_COMM_ABORT_WAKES, ... */
   char device_plugin[32]; /* device plugin whose memory it can access; "": host memory */
-  char description[128];
+  char description[128];  /* one line for people, such as the library and its version */
   /* Minor version 1: */
   uint32_t ranks;   /* RT_RANKS_* */
   int32_t priority; /* with comm.backend = "auto" the host takes, of the plugins for its kind of
@@ -110,14 +112,14 @@ typedef struct rt_comm_properties { /* what all communicators of a plugin have i
  * of rt_host, with keys under `prefix`. */
 typedef struct rt_comm_options {
   uint32_t size;
-  int32_t rank;
-  int32_t world_size;
-  int32_t local_rank;
+  int32_t rank;          /* of the caller, 0..world_size-1 */
+  int32_t world_size;    /* number of ranks that join */
+  int32_t local_rank;    /* of the caller, among the ranks on its machine */
   const char* prefix;    /* unique to this communicator within the job */
   const char* interface; /* network interface or address to bind; "": the default (loopback) */
   rt_device* device;     /* device that owns the buffers; NULL: host memory */
   int64_t timeout_ns;    /* time limit of the whole initialisation */
-  const rt_option* const* options;
+  const rt_option* const* options; /* [comm.<plugin>] */
   uint32_t option_count;
   uint32_t reserved;
   /* Minor version 1: */
@@ -134,13 +136,13 @@ typedef struct rt_comm_options {
  * and receives between the same two ranks match in order, whatever comes between them. */
 typedef struct rt_collective {
   uint32_t size;
-  int32_t kind; /* RT_ALL_REDUCE ... */
-  rt_dtype dtype;
+  int32_t kind;      /* RT_ALL_REDUCE ... */
+  rt_dtype dtype;    /* type of the elements of both buffers */
   int32_t reduction; /* RT_SUM, ...; 0 if nothing is reduced */
-  const void* send;
-  void* receive;
-  uint64_t count;
-  int32_t peer; /* rank of the root, destination or source; -1: none */
+  const void* send;  /* read until the work has completed */
+  void* receive;     /* written until the work has completed */
+  uint64_t count;    /* elements, as the list of collectives says */
+  int32_t peer;      /* rank of the root, destination or source; -1: none */
   /* Kind of memory of both buffers. If the communicator was created with `device` NULL,
    * RT_MEMORY_PINNED_HOST stands for any host memory, pinned or not. */
   int32_t memory_kind;
@@ -148,6 +150,7 @@ typedef struct rt_collective {
 } rt_collective;
 #define RT_COLLECTIVE_SIZE_V1 56
 
+/* The functions of the interface. The plugin owns the table; no slot may be NULL. */
 typedef struct rt_communicator_api {
   uint32_t size;
   uint32_t version; /* RT_COMMUNICATOR_API_VERSION */
@@ -170,10 +173,12 @@ typedef struct rt_communicator_api {
   /* Frees a communicator. The caller has freed all collectives that it started (rt_work). */
   void (*destroy)(rt_communicator* communicator);
 
-  /* Calls enqueued between these two start together and cannot wait for one another. Outside a
-   * group, a plugin may run the calls of a communicator one after the other. The host does not poll
-   * or wait for collectives of an open group. Equivalent to: ncclGroupStart, ncclGroupEnd. */
+  /* Begins a group. The calls enqueued until group_end start together and cannot wait for one
+   * another. Outside a group, a plugin may run the calls of a communicator one after the other. The
+   * host does not poll or wait for collectives of an open group. Equivalent to: ncclGroupStart,
+   * ncclGroupEnd. */
   rt_status (*group_begin)(rt_communicator* communicator, rt_error* error);
+  /* Starts the calls of the group. */
   rt_status (*group_end)(rt_communicator* communicator, rt_error* error);
 
   /* Starts a collective without waiting for it. The caller frees *work with work_destroy, also if

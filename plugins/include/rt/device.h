@@ -14,11 +14,10 @@ extern "C" {
 
 #define RT_DEVICE_API_VERSION 1
 
-/* Opaque objects that the plugin defines. Equivalent to: a device context, cudaStream_t and
- * cudaEvent_t. */
-typedef struct rt_device rt_device;
-typedef struct rt_stream rt_stream;
-typedef struct rt_event rt_event;
+/* Opaque objects that the plugin defines. */
+typedef struct rt_device rt_device; /* an opened device; equivalent to: a CUcontext */
+typedef struct rt_stream rt_stream; /* equivalent to: cudaStream_t */
+typedef struct rt_event rt_event;   /* equivalent to: cudaEvent_t */
 
 /* Kinds of memory. */
 #define RT_MEMORY_DEVICE 0      /* memory that kernels read and write */
@@ -36,13 +35,13 @@ typedef struct rt_event rt_event;
 /* What a device is and can do. The host asks for it before it opens the device. */
 typedef struct rt_device_properties {
   uint32_t size;
-  uint32_t flags;
+  uint32_t flags;            /* RT_DEVICE_* */
   char name[128];            /* name for people: "AMD EPYC, 2 threads" */
   char stable_id[64];        /* same after a reboot: PCI address, UUID; key of the tuning cache */
   char unusable_reason[256]; /* empty if the device is usable */
-  uint64_t memory_bytes;
-  uint64_t storage_dtypes; /* mask of RT_DTYPE_BIT: types that the device can store */
-  uint64_t compute_dtypes; /* mask of RT_DTYPE_BIT: types that its kernels compute in */
+  uint64_t memory_bytes;     /* size of the device's memory */
+  uint64_t storage_dtypes;   /* mask of RT_DTYPE_BIT: types that the device can store */
+  uint64_t compute_dtypes;   /* mask of RT_DTYPE_BIT: types that its kernels compute in */
   uint64_t alignment; /* bytes, a power of two up to 2 MiB; the host aligns every buffer that it
                          passes to a kernel to this */
   /* Minor version 1: */
@@ -71,8 +70,8 @@ typedef struct rt_device_options {
 typedef struct rt_memory_info {
   uint32_t size;
   uint32_t reserved;
-  uint64_t total_bytes;
-  uint64_t free_bytes;
+  uint64_t total_bytes;     /* size of the memory */
+  uint64_t free_bytes;      /* what nobody has allocated, as far as the device tells */
   uint64_t allocated_bytes; /* allocated through this rt_device and not freed yet */
 } rt_memory_info;
 #define RT_MEMORY_INFO_SIZE_V1 32
@@ -88,7 +87,8 @@ typedef struct rt_utilisation {
 } rt_utilisation;
 #define RT_UTILISATION_SIZE_V1 24
 
-/* Only `utilisation` may be NULL. `self` is rt_plugin.self. */
+/* The functions of the interface. The plugin owns the table; only `utilisation` may be NULL. `self`
+ * is rt_plugin.self. */
 typedef struct rt_device_api {
   uint32_t size;
   uint32_t version; /* RT_DEVICE_API_VERSION */
@@ -104,6 +104,7 @@ typedef struct rt_device_api {
    * device with `close` after it has destroyed everything that was made from it. */
   rt_status (*open)(void* self, int32_t index, const rt_device_options* options, rt_device** device,
                     rt_error* error);
+  /* Closes a device and frees it. */
   void (*close)(rt_device* device);
 
   /* Allocates `bytes` > 0 bytes of uninitialised memory, aligned to properties.alignment. Since
@@ -112,11 +113,13 @@ typedef struct rt_device_api {
    * requested and the free size. May block. Equivalent to: cudaMalloc, cudaMallocHost. */
   rt_status (*allocate)(rt_device* device, uint64_t bytes, int32_t memory_kind, void** address,
                         rt_error* error);
+  /* Frees memory of `allocate`, with the kind that it was allocated with. */
   void (*free)(rt_device* device, void* address, int32_t memory_kind);
 
-  /* A stream runs its work in the order in which the work was queued. stream_destroy waits for that
-   * work. Equivalent to: cudaStreamCreate, cudaStreamDestroy. */
+  /* Makes a stream, which runs its work in the order in which the work was queued. Equivalent to:
+   * cudaStreamCreate. */
   rt_status (*stream_create)(rt_device* device, rt_stream** stream, rt_error* error);
+  /* Waits for the work of a stream, then frees it. Equivalent to: cudaStreamDestroy. */
   void (*stream_destroy)(rt_stream* stream);
   /* Blocks until all work queued so far has run, and returns the first error of that work. The
    * plugin may skip work behind a failed one until then. Equivalent to: cudaStreamSynchronize. */
@@ -132,9 +135,10 @@ typedef struct rt_device_api {
   rt_status (*fill)(rt_stream* stream, void* destination, int32_t value, uint64_t bytes,
                     rt_error* error);
 
-  /* Make and free an event. An event may be freed while streams still wait for it: they wait all
-   * the same. Equivalent to: cudaEventCreate, cudaEventDestroy. */
+  /* Makes an event, which counts as complete until it is recorded. Equivalent to:
+   * cudaEventCreate. */
   rt_status (*event_create)(rt_device* device, rt_event** event, rt_error* error);
+  /* Frees an event. Streams that wait for it wait all the same. Equivalent to: cudaEventDestroy. */
   void (*event_destroy)(rt_event* event);
   /* The event completes when all work queued on the stream so far has run, has failed or is
    * skipped. Recording an event again replaces its earlier record. Equivalent to: cudaEventRecord.

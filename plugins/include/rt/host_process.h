@@ -9,6 +9,7 @@
 extern "C" {
 #endif
 
+/* Name and version for rt_host.get_interface. */
 #define RT_HOST_INTERFACE_PROCESS "rt.host.process"
 #define RT_HOST_PROCESS_API_VERSION 1
 

@@ -24,10 +24,10 @@ typedef struct rt_plan rt_plan;
 #define RT_ATTRIBUTE_NUMBER 2
 typedef struct rt_attribute {
   uint32_t size;
-  int32_t type;
-  const char* name;
-  int64_t integer;
-  double number;
+  int32_t type;     /* RT_ATTRIBUTE_* */
+  const char* name; /* RT_ATTR_* of rt/operations.h */
+  int64_t integer;  /* the value of RT_ATTRIBUTE_INTEGER; booleans are 0 and 1 */
+  double number;    /* the value of RT_ATTRIBUTE_NUMBER */
 } rt_attribute;
 #define RT_ATTRIBUTE_SIZE_V1 32
 
@@ -43,26 +43,26 @@ typedef struct rt_attribute {
 #define RT_POST_STORE 5
 typedef struct rt_post_op {
   uint32_t size;
-  int32_t kind;
+  int32_t kind;     /* RT_POST_* */
   int32_t function; /* RT_ACTIVATION_* of rt/operations.h */
   int32_t operand;  /* index of the operand among the inputs; -1: the post-operation has none */
 } rt_post_op;
 #define RT_POST_OP_SIZE_V1 16
 
-#define RT_OP_DETERMINISTIC \
-  0x1u /* flag: require an implementation whose result has the same bits every time */
+/* rt_op_desc.flags: require an implementation whose result has the same bits every time. */
+#define RT_OP_DETERMINISTIC 0x1u
 
 /* An operation on operands of fixed shapes. The plugin may use the struct and everything that it
  * points to only during the call; `forward` alone lives longer. */
 typedef struct rt_op_desc {
   uint32_t size;
-  uint32_t flags;
-  const char* name; /* RT_OP_* of rt/operations.h */
-  const rt_tensor_desc* const* inputs;
-  const rt_tensor_desc* const* outputs;
-  const rt_attribute* const* attributes;
-  const rt_post_op* const* post_ops;
-  uint32_t input_count;
+  uint32_t flags;                        /* RT_OP_DETERMINISTIC, or 0 */
+  const char* name;                      /* RT_OP_* of rt/operations.h */
+  const rt_tensor_desc* const* inputs;   /* those of the operation, then of post-operations */
+  const rt_tensor_desc* const* outputs;  /* those of the operation, then of RT_POST_STORE */
+  const rt_attribute* const* attributes; /* in any order; absent ones have their default */
+  const rt_post_op* const* post_ops;     /* in the order in which they are applied */
+  uint32_t input_count;                  /* elements of `inputs`; the other counts likewise */
   uint32_t output_count;
   uint32_t attribute_count;
   uint32_t post_op_count;
@@ -79,9 +79,9 @@ typedef struct rt_op_desc {
 #define RT_OP_DESC_SIZE_V1 80
 
 /* rt_support.level. */
-#define RT_SUPPORT_REFUSED 0
+#define RT_SUPPORT_REFUSED 0  /* this device does not do it */
 #define RT_SUPPORT_EMULATED 1 /* the result is correct, but the implementation is slow */
-#define RT_SUPPORT_NATIVE 2
+#define RT_SUPPORT_NATIVE 2   /* the result is correct, by an implementation made for it */
 
 /* A candidate: one implementation of an operation that the plugin offers, with a layout for each
  * operand. */
@@ -90,11 +90,11 @@ typedef struct rt_candidate {
   uint32_t reserved;
   uint64_t algorithm;  /* id of the implementation for rt_op_desc.algorithm; not 0 */
   double estimated_ns; /* estimated time of one launch, without reorders; <= 0: unknown */
-  uint64_t input_layouts[RT_MAX_INPUTS]; /* RT_LAYOUT_CANONICAL or a foreign layout */
-  uint64_t output_layouts[RT_MAX_OUTPUTS];
-  uint64_t input_bytes[RT_MAX_INPUTS]; /* size of each input in that layout */
-  uint64_t output_bytes[RT_MAX_OUTPUTS];
-  char implementation[64];
+  uint64_t input_layouts[RT_MAX_INPUTS];   /* RT_LAYOUT_CANONICAL or a foreign layout */
+  uint64_t output_layouts[RT_MAX_OUTPUTS]; /* the same of the outputs */
+  uint64_t input_bytes[RT_MAX_INPUTS];     /* size of each input in that layout */
+  uint64_t output_bytes[RT_MAX_OUTPUTS];   /* the same of the outputs */
+  char implementation[64];                 /* its name for people, as `runtime plan` shows it */
 } rt_candidate;
 #define RT_CANDIDATE_SIZE_V1 472
 
@@ -112,7 +112,7 @@ typedef struct rt_support {
   uint32_t candidate_count; /* out: how many there are; min(count, capacity) were written */
   rt_candidate* candidates; /* in: array of `candidate_capacity` elements; candidates[0].size is the
                                size of each element in bytes */
-  uint32_t candidate_capacity;
+  uint32_t candidate_capacity; /* in: elements that `candidates` has room for */
   uint32_t reserved;
   char reason[512]; /* out, if refused or emulated: why, and the nearest form that is supported */
 } rt_support;
@@ -125,17 +125,17 @@ typedef struct rt_support {
 /* What the host must know of a plan to launch it. Sizes are in bytes. */
 typedef struct rt_plan_info {
   uint32_t size;
-  uint32_t flags;
+  uint32_t flags;           /* RT_PLAN_* */
   uint64_t workspace_bytes; /* scratch memory for one launch; the contents are lost afterwards */
   uint64_t saved_bytes;     /* what the forward launch keeps for the backward launch; 0: nothing */
   /* In-place pairs: if bit i of in_place[j] is set, output j may use the memory of input i. */
   uint32_t in_place[RT_MAX_OUTPUTS];
-  char implementation[64];
+  char implementation[64]; /* that of the candidate */
   /* Since minor version 1: the kernels that one launch queues, in their order. The array belongs to
    * the plan and lives as long as it; its elements are work[0].size bytes apart. NULL: the plugin
    * does not tell. */
   const rt_kernel_work* work;
-  uint32_t work_count;
+  uint32_t work_count; /* elements of `work` */
   uint32_t reserved;
 } rt_plan_info;
 #define RT_PLAN_INFO_SIZE_V1 120
@@ -144,16 +144,17 @@ typedef struct rt_plan_info {
  * and aligned to rt_device_properties.alignment. */
 typedef struct rt_launch {
   uint32_t size;
-  uint32_t input_count;
-  const void* const* inputs;
-  void* const* outputs;
-  uint32_t output_count;
+  uint32_t input_count;      /* elements of `inputs`: as many as the description has */
+  const void* const* inputs; /* the address of each input */
+  void* const* outputs;      /* the address of each output */
+  uint32_t output_count;     /* elements of `outputs` */
   uint32_t reserved;
   void* workspace; /* rt_plan_info.workspace_bytes of scratch memory; NULL if that is 0 */
   void* saved;     /* forward: written; backward: read. NULL if saved_bytes is 0 */
 } rt_launch;
 #define RT_LAUNCH_SIZE_V1 48
 
+/* The functions of the interface. The plugin owns the table; no slot may be NULL. */
 typedef struct rt_kernel_api {
   uint32_t size;
   uint32_t version; /* RT_KERNEL_API_VERSION */

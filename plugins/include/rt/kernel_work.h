@@ -15,8 +15,8 @@ typedef struct rt_kernel_work {
   /* Bytes that the kernel reads from and writes to device memory. What it reads again while a cache
    * still holds it does not count; a second pass over a tensor does. */
   double bytes;
-  double flops; /* floating-point operations of products (matrices, convolutions, attention) */
-  char name[48];
+  double flops;  /* floating-point operations of products (matrices, convolutions, attention) */
+  char name[48]; /* what profilers call the kernel, or a name for people */
 } rt_kernel_work;
 #define RT_KERNEL_WORK_SIZE_V1 72
 

@@ -15,6 +15,7 @@
 extern "C" {
 #endif
 
+/* Name and version for rt_plugin.get_interface. */
 #define RT_INTERFACE_NATIVE "rt.native"
 #define RT_NATIVE_API_VERSION 1
 
@@ -37,21 +38,23 @@ extern "C" {
  * |        | rt_event  | -1                                  | cl_event         | cl_context | */
 typedef struct rt_native_handle {
   uint32_t size;
-  int32_t index;
+  int32_t index; /* as the table above says, like the members below */
   char kind[32]; /* RT_NATIVE_* */
   void* handle;
   void* context;
 } rt_native_handle;
 #define RT_NATIVE_HANDLE_SIZE_V1 56
 
+/* The functions of the interface. The plugin owns the table; no slot may be NULL. */
 typedef struct rt_native_api {
   uint32_t size;
   uint32_t version; /* RT_NATIVE_API_VERSION */
 
-  /* Each function fills the handle of an object of this plugin. RT_ERROR_UNSUPPORTED: this one has
-   * none. */
+  /* Fills the handle of a device of this plugin. RT_ERROR_UNSUPPORTED: this one has none. */
   rt_status (*device)(rt_device* device, rt_native_handle* handle, rt_error* error);
+  /* The same for a stream. */
   rt_status (*stream)(rt_stream* stream, rt_native_handle* handle, rt_error* error);
+  /* The same for an event. */
   rt_status (*event)(rt_event* event, rt_native_handle* handle, rt_error* error);
 } rt_native_api;
 #define RT_NATIVE_API_SIZE_V1 32

@@ -14,6 +14,7 @@
 extern "C" {
 #endif
 
+/* Name and version for rt_plugin.get_interface. */
 #define RT_INTERFACE_OPERATIONS "rt.operations"
 #define RT_OPERATIONS_API_VERSION 1
 
@@ -24,10 +25,10 @@ extern "C" {
 /* A learned parameter of a layer: an input of the signature behind the first one. */
 typedef struct rt_parameter_spec {
   uint32_t size;
-  int32_t init;     /* RT_INIT_* */
-  const char* name; /* of the input; the parameter is called <layer>.<name> in files */
-  const char* description;
-  double value; /* of RT_INIT_CONSTANT; else 0 */
+  int32_t init;            /* RT_INIT_* */
+  const char* name;        /* of the input; the parameter is called <layer>.<name> in files */
+  const char* description; /* one sentence for documentation */
+  double value;            /* of RT_INIT_CONSTANT; else 0 */
 } rt_parameter_spec;
 #define RT_PARAMETER_SPEC_SIZE_V1 32
 
@@ -59,9 +60,9 @@ typedef struct rt_operation_spec {
    * integers and numbers. A default of "" means that the configuration must give the key. */
   const rt_option_spec* const* attributes;
   const rt_parameter_spec* const* parameters; /* of a layer; every input but the first has one */
-  uint32_t attribute_count;
-  uint32_t parameter_count;
-  uint32_t flags; /* RT_OPERATION_* */
+  uint32_t attribute_count;                   /* elements of `attributes` */
+  uint32_t parameter_count;                   /* elements of `parameters` */
+  uint32_t flags;                             /* RT_OPERATION_* */
   uint32_t reserved;
   /* Writes rank and dims of the output, whose type is that of the first input. Mandatory without a
    * formula, else NULL. `op` has the name, the inputs and the attributes; `op->outputs` is NULL.
@@ -70,6 +71,7 @@ typedef struct rt_operation_spec {
 } rt_operation_spec;
 #define RT_OPERATION_SPEC_SIZE_V1 88
 
+/* The functions of the interface. The plugin owns the table; no slot may be NULL. */
 typedef struct rt_operations_api {
   uint32_t size;
   uint32_t version; /* RT_OPERATIONS_API_VERSION */

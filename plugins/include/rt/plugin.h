@@ -28,19 +28,21 @@ typedef struct rt_host {
   void (*log)(void* context, int32_t level, const char* component, const char* text);
 
   /* A key-value store that all ranks of the job share, for rendezvous only. Keys of different jobs
-   * do not collide. `kv_set` stores a copy of the value; set a key only once. `kv_get` waits until
-   * the key exists; it returns RT_ERROR_TIMEOUT if that takes longer than `timeout_ns`. On entry
-   * `*bytes` is the capacity of `value`, on return it is the size of the stored value. If that size
-   * is larger than the capacity, `kv_get` writes no value and returns RT_ERROR_INVALID_ARGUMENT.
-   * Equivalent to: set and get of torch.distributed.Store. */
+   * do not collide. `kv_set` stores a copy of the value; set a key only once. Equivalent to: set of
+   * torch.distributed.Store. */
   rt_status (*kv_set)(void* context, const char* key, const void* value, uint64_t bytes,
                       rt_error* error);
+  /* Waits until the key exists; returns RT_ERROR_TIMEOUT if that takes longer than `timeout_ns`. On
+   * entry `*bytes` is the capacity of `value`, on return it is the size of the stored value. If
+   * that size is larger than the capacity, the function writes no value and returns
+   * RT_ERROR_INVALID_ARGUMENT. Equivalent to: get of torch.distributed.Store. */
   rt_status (*kv_get)(void* context, const char* key, void* value, uint64_t* bytes,
                       int64_t timeout_ns, rt_error* error);
 
-  /* Begin and end a named interval of the calling thread in the host's trace. Intervals nest.
-   * Equivalent to: nvtxRangePush and nvtxRangePop. */
+  /* Begins a named interval of the calling thread in the host's trace. Intervals nest. Equivalent
+   * to: nvtxRangePush. */
   void (*span_begin)(void* context, const char* name);
+  /* Ends the interval that the calling thread has begun last. Equivalent to: nvtxRangePop. */
   void (*span_end)(void* context);
 
   /* Minor version 1: */
@@ -56,9 +58,9 @@ typedef struct rt_host {
  * both. */
 typedef struct rt_negotiation {
   uint32_t size;
-  uint32_t host_major_min;
-  uint32_t host_major_max;
-  uint32_t plugin_major; /* out */
+  uint32_t host_major_min; /* the lowest major version that the host speaks */
+  uint32_t host_major_max; /* the highest one */
+  uint32_t plugin_major;   /* out */
   /* Minor version 1: */
   uint32_t plugin_minor; /* out: RT_ABI_MINOR of the plugin; absent in plugins of minor version 0 */
 } rt_negotiation;
@@ -72,10 +74,10 @@ typedef struct rt_negotiation {
 #define RT_OPTION_STRING 4
 typedef struct rt_option_spec {
   uint32_t size;
-  int32_t type; /* RT_OPTION_* */
-  const char* key;
+  int32_t type;              /* RT_OPTION_* */
+  const char* key;           /* its name, without the section */
   const char* default_value; /* the default value, written as text */
-  const char* description;
+  const char* description;   /* one sentence, shown by `runtime plugins info` */
 } rt_option_spec;
 #define RT_OPTION_SPEC_SIZE_V1 32
 
@@ -90,9 +92,9 @@ typedef struct rt_option_spec {
 typedef struct rt_plugin {
   uint32_t size;
   uint32_t reserved;
-  void* self;       /* the plugin's own state; the host passes it as `self` */
-  const char* name; /* [a-z][a-z0-9_]*; selected by device.backend = "<name>" */
-  const char* vendor;
+  void* self;              /* the plugin's own state; the host passes it as `self` */
+  const char* name;        /* [a-z][a-z0-9_]*; selected by device.backend = "<name>" */
+  const char* vendor;      /* who makes the hardware or the library, free text */
   const char* version;     /* version of the plugin, free text */
   const char* build_id;    /* changes with kernels and layouts; key of the tuning cache */
   const char* description; /* one line, shown by `runtime plugins list` */
@@ -118,8 +120,10 @@ typedef struct rt_plugin {
  * RT_ERROR_VERSION and names both versions in the error's message. */
 typedef rt_status (*rt_plugin_entry_fn)(const rt_host* host, rt_negotiation* negotiation,
                                         const rt_plugin** plugin, rt_error* error);
+/* The name under which the host looks the symbol up. */
 #define RT_PLUGIN_ENTRY_SYMBOL "rt_plugin_entry"
 
+/* Exports a symbol of a library that is compiled with -fvisibility=hidden. */
 #if defined(__GNUC__)
 #define RT_PLUGIN_EXPORT __attribute__((visibility("default")))
 #else

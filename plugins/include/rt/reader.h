@@ -19,6 +19,7 @@
 extern "C" {
 #endif
 
+/* Name and version for rt_plugin.get_interface. */
 #define RT_INTERFACE_READER "rt.reader"
 #define RT_READER_API_VERSION 1
 
@@ -47,7 +48,7 @@ typedef struct rt_reader_format {
   /* The keys of [dataset.<plugin>] that the format understands; the host refuses all others. NULL
    * if option_count is 0. */
   const rt_option_spec* const* options;
-  uint32_t option_count;
+  uint32_t option_count; /* elements of `options` */
   uint32_t reserved;
 } rt_reader_format;
 #define RT_READER_FORMAT_SIZE_V1 40
@@ -64,8 +65,8 @@ typedef struct rt_dataset_request {
    * vocabularies and so on hold for the validation samples too; else NULL. The host keeps them open
    * until it has closed the validation samples. */
   const rt_dataset* training;
-  const rt_option* const* options;
-  uint32_t option_count;
+  const rt_option* const* options; /* [dataset.<plugin>], the keys of this format */
+  uint32_t option_count;           /* elements of `options` */
   uint32_t reserved;
 } rt_dataset_request;
 #define RT_DATASET_REQUEST_SIZE_V1 112
@@ -91,14 +92,15 @@ typedef struct rt_samples {
   uint32_t size;
   uint32_t reserved;
   const int64_t* indices; /* `count` indices of samples, from 0, in any order, also repeated */
-  uint64_t count;
-  void* features; /* [count, shape...] of feature_dtype; NULL: not wanted */
-  uint64_t feature_bytes;
-  void* targets; /* [count, target_count] of int32 or float32; NULL: not wanted */
-  uint64_t target_bytes;
+  uint64_t count;         /* elements of `indices` */
+  void* features;         /* [count, shape...] of feature_dtype; NULL: not wanted */
+  uint64_t feature_bytes; /* size of `features`, which `read` must not exceed */
+  void* targets;          /* [count, target_count] of int32 or float32; NULL: not wanted */
+  uint64_t target_bytes;  /* size of `targets` */
 } rt_samples;
 #define RT_SAMPLES_SIZE_V1 56
 
+/* The functions of the interface. The plugin owns the table; no slot may be NULL. */
 typedef struct rt_reader_api {
   uint32_t size;
   uint32_t version; /* RT_READER_API_VERSION */

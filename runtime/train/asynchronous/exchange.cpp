@@ -1,3 +1,4 @@
+// Messages of asynchronous training: items, gradients, parameters, and the end.
 #include "runtime/train/asynchronous/exchange.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Compiles and runs the optimizer over the range that this rank owns.
 #include "runtime/train/asynchronous/owned_update.h"
 
 #include "runtime/exec/encode.h"

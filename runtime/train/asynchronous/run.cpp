@@ -1,3 +1,4 @@
+// The loop over work items: fetch parameters, compute a gradient, push it to its owners.
 #include "runtime/train/asynchronous/run.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Copies overlapping slices into tensors, and checks that nothing is missing.
 #include "runtime/train/checkpoint/assembly.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Decides when to save, what a resumed run must share with the saved one, and which one is the
+// best.
 #include "runtime/train/checkpoint/checkpoints.h"
 
 #include <algorithm>

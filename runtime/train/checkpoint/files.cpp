@@ -1,3 +1,4 @@
+// Reads files locally, or has rank 0 read and send them.
 #include "runtime/train/checkpoint/files.h"
 
 #include <exception>

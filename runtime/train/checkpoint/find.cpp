@@ -1,3 +1,4 @@
+// Searches folders for runs and checkpoints, and passes damaged ones over.
 #include "runtime/train/checkpoint/find.h"
 
 #include <system_error>

@@ -1,3 +1,4 @@
+// Writes manifests and checksums, publishes folders by renaming, and removes old ones.
 #include "runtime/train/checkpoint/folder.h"
 
 #include <fcntl.h>

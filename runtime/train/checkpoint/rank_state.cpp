@@ -1,3 +1,4 @@
+// Lists the tensors that a rank holds with their slices, and reads and writes them.
 #include "runtime/train/checkpoint/rank_state.h"
 
 #include "runtime/step/optimizer.h"

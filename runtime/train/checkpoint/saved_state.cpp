@@ -1,3 +1,4 @@
+// Writes and reads the state of a job as JSON, with what older programs wrote.
 #include "runtime/train/checkpoint/saved_state.h"
 
 #include <cmath>

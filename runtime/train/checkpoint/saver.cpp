@@ -1,3 +1,4 @@
+// Copies the state, writes it on a thread, and publishes when all ranks have written.
 #include "runtime/train/checkpoint/saver.h"
 
 #include <chrono>

@@ -1,3 +1,4 @@
+// Describes slices as text, and finds the elements that two of them share.
 #include "runtime/train/checkpoint/slice.h"
 
 #include <algorithm>

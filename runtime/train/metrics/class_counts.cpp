@@ -1,3 +1,4 @@
+// Counts labels and predictions, and computes accuracy, precision, recall, F1 and top-k.
 #include "runtime/train/metrics/class_counts.h"
 
 #include <algorithm>

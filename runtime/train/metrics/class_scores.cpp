@@ -1,3 +1,4 @@
+// Keeps the scores of all samples, and computes the area under the curve by ranks.
 #include "runtime/train/metrics/class_scores.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// A family of metrics: what several metrics need to know of the predictions.
+// A family of metrics: the sums or lists over all predictions from which several metrics follow.
 #ifndef RUNTIME_TRAIN_METRICS_FAMILY_H_
 #define RUNTIME_TRAIN_METRICS_FAMILY_H_
 
@@ -20,16 +20,20 @@ struct Predictions {
   const float* targets = nullptr;   // [rows, width] in a regression
 };
 
-// One rank's object for one validation, used by one thread. Every rank calls add() for the batches
-// that it has evaluated and then combine() once; from then on all ranks have the same values, bit
-// for bit, whichever rank has added which batch.
+// What one rank accumulates during one validation. An object is used by one thread. Every rank
+// calls add() for each batch that it has evaluated, and then combine() once. After that all ranks
+// have the same values, bit for bit, whichever rank has added which batch. Equivalent to: a
+// torchmetrics Metric, whose update(), sync() and compute() are the three functions below.
 class MetricFamily {
  public:
   virtual ~MetricFamily() = default;
+  // Adds the predictions for one batch. Nothing of `predictions` is read after the call.
   virtual void add(const Predictions& predictions) = 0;
-  // The function takes over what all ranks have added. All ranks call it at the same time.
+  // Replaces what this rank has accumulated by what all ranks have. All ranks of the job call it,
+  // because `gather` is a collective.
   virtual void combine(const Gather& gather) = 0;
-  // The function returns a metric of this family. `name` is one of validation.metrics.
+  // Returns a metric over what was accumulated. `name` is a metric of this family, spelt as in
+  // validation.metrics.
   virtual double value(const std::string& name) const = 0;
 };
 

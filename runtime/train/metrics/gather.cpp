@@ -1,3 +1,4 @@
+// Pads the bytes of ranks to one length, gathers them, and cuts them again.
 #include "runtime/train/metrics/gather.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Sums errors and deviations of a regression, and merges them in the order of batches.
 #include "runtime/train/metrics/target_sums.h"
 
 #include <algorithm>

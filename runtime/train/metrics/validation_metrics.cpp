@@ -1,3 +1,4 @@
+// Makes the families that the names ask for, and feeds them predictions without ignored labels.
 #include "runtime/train/metrics/validation_metrics.h"
 
 #include <algorithm>

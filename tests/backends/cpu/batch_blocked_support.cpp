@@ -1,3 +1,5 @@
+// Blocks and unblocks tensors, and computes convolutions plainly, for tests of the batch-blocked
+// kernels.
 #include "tests/backends/cpu/batch_blocked_support.h"
 
 #include <cmath>

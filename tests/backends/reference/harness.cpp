@@ -1,3 +1,4 @@
+// Runs a reference kernel on arrays of numbers in any type, and compares arrays by norm.
 #include "tests/backends/reference/harness.h"
 
 #include <gtest/gtest.h>

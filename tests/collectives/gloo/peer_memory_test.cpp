@@ -1,3 +1,4 @@
+// Checks that a rank reads the memory of the right process only, and not where that is forbidden.
 #include "collectives/gloo/peer_memory.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Starts ranks with the mpiexec that belongs to the library under test.
 #include "tests/collectives/mpi/library.h"
 
 namespace collectives::testing {

@@ -1,3 +1,5 @@
+// Checks results of random calls, full slots, deadlines, sleepers, ranks that leave and ranks that
+// disagree.
 #include "collectives/shared_memory/all_reduce.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Checks that a segment is shared with the process that has its card, and with no other.
 #include "collectives/shared_memory/segment.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Exchanges the data of simulated collectives through the host's key-value store, and reduces them.
 #include "tests/collectives/simulated/world.h"
 
 #include <algorithm>

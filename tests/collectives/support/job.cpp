@@ -1,3 +1,4 @@
+// Starts the ranks of a test as processes, waits for them with a deadline, and kills what is left.
 #include "tests/collectives/support/job.h"
 
 #include <fcntl.h>

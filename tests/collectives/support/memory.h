@@ -1,3 +1,4 @@
+// Keeps freed memory in a process whose test allocates large buffers again and again.
 #ifndef TESTS_COLLECTIVES_SUPPORT_MEMORY_H_
 #define TESTS_COLLECTIVES_SUPPORT_MEMORY_H_
 

@@ -1,3 +1,4 @@
+// Tells a test's process its rank, and gives its plugin a store of files.
 #include "tests/collectives/support/rank.h"
 
 #include <cstdlib>

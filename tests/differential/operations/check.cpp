@@ -1,3 +1,4 @@
+// Runs a case in all variants and twice, and throws where numbers or bits differ.
 #include "tests/differential/operations/check.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Compares elements and norms, with rules for infinities, NaN and numbers at the end of a type.
 #include "tests/differential/operations/compare.h"
 
 #include <algorithm>

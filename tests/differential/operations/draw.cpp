@@ -1,3 +1,4 @@
+// Draws sizes, types and post-operations of a case at random.
 #include "tests/differential/operations/draw.h"
 
 #include <algorithm>

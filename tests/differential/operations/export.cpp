@@ -1,3 +1,4 @@
+// Writes cases with the reference's results as a safetensors file for PyTorch.
 #include "tests/differential/operations/export.h"
 
 #include <cerrno>

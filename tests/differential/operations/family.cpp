@@ -1,3 +1,4 @@
+// The list of families of operations, and what their cases have in common.
 #include "tests/differential/operations/family.h"
 
 #include <algorithm>

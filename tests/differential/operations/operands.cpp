@@ -1,3 +1,4 @@
+// Fills operands with ordinary, tiny, huge and planted numbers.
 #include "tests/differential/operations/operands.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Computes expected results in float64, and how far disturbed operands move them.
 #include "tests/differential/operations/oracle.h"
 
 #include <algorithm>

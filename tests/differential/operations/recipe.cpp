@@ -1,3 +1,4 @@
+// Writes a case as words of a command line, and reads it back.
 #include "tests/differential/operations/recipe.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Counts outcomes, joins those of several processes, and writes findings as JSON.
 #include "tests/differential/operations/report.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Runs cases in worker processes, shrinks what fails, and prints how to repeat it.
 #include "tests/differential/operations/run.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Makes a failing case smaller as long as it fails.
 #include "tests/differential/operations/shrink.h"
 
 #include "tests/differential/operations/family.h"

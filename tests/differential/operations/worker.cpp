@@ -1,3 +1,4 @@
+// Runs requests in a child process that may crash or hang, and starts another one then.
 #include "tests/differential/operations/worker.h"
 
 #include <poll.h>

@@ -1,3 +1,4 @@
+// Writes a small job, starts its ranks, and reads how it ended.
 #include "tests/end_to_end/faults/job.h"
 
 #include <signal.h>

@@ -1,3 +1,4 @@
+// Makes network namespaces that stand for machines, and the links between them.
 #include "tests/end_to_end/faults/network.h"
 
 #include <fcntl.h>

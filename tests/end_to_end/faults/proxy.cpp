@@ -1,3 +1,4 @@
+// Forwards connections between two namespaces with delays, and cuts or resets them when told.
 #include "tests/end_to_end/faults/proxy.h"
 
 #include <arpa/inet.h>

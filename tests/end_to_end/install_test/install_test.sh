@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs everything into a temporary folder and uses only what is there: the program finds its plugins, presets and data;
 # documents and configurations hold (documents.py);
-# the example plugin in C, built from the installed headers, is listed and trains; README's C++ example links and runs.
+# the example plugin in C, built from the installed headers, is listed and trains; the C++ example of runtime/tensor/README.md links and runs.
 # Arguments: <cmake> <source folder> <build folder> <generator> <C compiler> <C++ compiler> [<sanitizers>]
 set -euo pipefail
 cmake=$1 source=$2 build=$3 generator=$4 c_compiler=$5 cxx_compiler=$6 sanitize=${7:-}
@@ -31,8 +31,8 @@ build_outside() {
     fail "building $1: $(cat "$work/log")"
 }
 
-# fenced <language>: prints the first code block of that language in README.md.
-fenced() { awk -v fence='```'"$1" '$0 == fence {on = 1; next} on && /^```/ {exit} on' "$source/README.md"; }
+# fenced <language>: prints the first code block of that language in runtime/tensor/README.md.
+fenced() { awk -v fence='```'"$1" '$0 == fence {on = 1; next} on && /^```/ {exit} on' "$source/runtime/tensor/README.md"; }
 
 "$cmake" --install "$build" --prefix "$prefix" >"$work/log" || fail "install: $(cat "$work/log")"
 for file in bin/runtime bin/runtime-report bin/runtime-tune bin/runtime-sweep libexec/runtime/plugin_probe lib/runtime/plugins/libbackend_reference.so include/rt/plugin.h include/rt/sdk/error.h \
@@ -79,6 +79,6 @@ fenced cpp >"$work/program/main.cpp"
 fenced cmake >"$work/program/CMakeLists.txt"
 build_outside "$work/program" "$work/program/build"
 unset RUNTIME_PLUGIN_PATH
-output=$("$work/program/build/my_program" 2>&1) || fail "README's program: exit $?: $output"
-expect "README's program" "2 5 10 17"
+output=$("$work/program/build/my_program" 2>&1) || fail "the program of runtime/tensor/README.md: exit $?: $output"
+expect "the program of runtime/tensor/README.md" "2 5 10 17"
 echo "installed, used and extended"

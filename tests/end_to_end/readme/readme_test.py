@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Runs the commands of README.md in their order, as a reader would, in a copy of the tree's top level.
+"""Runs the commands of the documents for users in their order, as a reader would, in a copy of the tree's top level.
 
 usage: readme_test.py <source folder> <build folder>
 
-Every block of README.md that is marked as sh is run line by line in one folder, whose folder `build` has the programs and
-plugins of the build folder. Two kinds of lines are left out and printed: lines that set a machine up (SET_UP: the scripts of
-tools/, packages, and CMake's configuring and building of the whole tree, which .ci/run and the first build do), and lines
-whose plugin was not built. To take seconds only, `runtime train` stops after a few steps and `runtime
-predict` after a few tokens.
+Every block of a document (DOCUMENTS) that is marked as sh is run line by line, in a folder for each document, whose folder `build`
+has the programs and plugins of the build folder. Two kinds of lines are left out and printed: lines that set a machine up (SET_UP:
+the scripts of tools/, packages, and CMake's configuring and building of the whole tree, which .ci/run and the first build do), and
+lines whose plugin was not built. To take seconds only, `runtime train` stops after a few steps and `runtime predict` after a few
+tokens.
 Exit code 0: every line that was run succeeded; 1: one failed; 77: the data set Fashion-MNIST is not on this machine.
 """
 import os
@@ -16,6 +16,9 @@ import subprocess
 import sys
 import tempfile
 
+DOCUMENTS = ("README.md", "runtime/train/checkpoint/README.md", "runtime/parallel/README.md", "runtime/analysis/README.md",
+             "tools/packaging/README.md")
+FEWEST_COMMANDS = 25  # of all documents; a search that finds fewer has failed
 SET_UP = ("tools/", "cmake --preset", "sudo apt-get")
 FEW_STEPS = " --max-steps 3"
 LINE_LIMIT_S = 120
@@ -78,20 +81,37 @@ def quoted(text):
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-def main():
-    source, build = map(os.path.abspath, sys.argv[1:])
-    with open(os.path.join(source, "README.md"), encoding="utf-8") as file:
-        lines = lines_of(file.read())
-    if len(lines) < 10:
-        sys.exit(f"README.md: {len(lines)} commands found, expected at least 10; are its blocks marked as sh?")
+def has_fashion_mnist(folder):
+    """Whether the data set of the commands is on this machine; if not, says what the program says about it."""
+    check = ["build/bin/runtime", "plan", "configs/fashion_mnist_lenet.toml"]
+    probe = subprocess.run(check, cwd=folder, capture_output=True, text=True, check=False)
+    if probe.returncode == 5:
+        print("skipped:", probe.stderr)
+    return probe.returncode != 5
+
+
+def run_document(lines, source, build):
     with tempfile.TemporaryDirectory(prefix="readme-") as folder:
         make_tree(source, build, folder)
-        check = ["build/bin/runtime", "plan", "configs/fashion_mnist_lenet.toml"]
-        probe = subprocess.run(check, cwd=folder, capture_output=True, text=True, check=False)
-        if probe.returncode == 5:
-            print("skipped:", probe.stderr)
+        if not has_fashion_mnist(folder):
             sys.exit(77)
-        sys.exit(0 if run_all(lines, folder) else 1)
+        return run_all(lines, folder)
+
+
+def main():
+    source, build = map(os.path.abspath, sys.argv[1:])
+    commands = {}
+    for document in DOCUMENTS:
+        with open(os.path.join(source, document), encoding="utf-8") as file:
+            commands[document] = lines_of(file.read())
+    found = sum(map(len, commands.values()))
+    if found < FEWEST_COMMANDS or not all(commands.values()):
+        sys.exit(f"{found} commands found, expected at least {FEWEST_COMMANDS}, some in each of {', '.join(DOCUMENTS)}; "
+                 "are their blocks marked as sh?")
+    for document, lines in commands.items():
+        print(f"== {document}", flush=True)
+        if not run_document(lines, source, build):
+            sys.exit(1)
 
 
 if __name__ == "__main__":

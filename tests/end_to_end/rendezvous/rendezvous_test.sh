@@ -41,8 +41,7 @@ by_hand() {
 }
 
 start_redis() {
-  local attempt
-  for attempt in 1 2 3 4 5; do # another process may take the port before the server does
+  for _ in 1 2 3 4 5; do # another process may take the port before the server does
     port=$((20000 + RANDOM % 10000))
     redis-server --port "$port" --bind 127.0.0.1 --save '' --dir "$work" >"$work/redis.log" 2>&1 &
     server=$!

@@ -1,3 +1,4 @@
+// Matches the calls of ranks that are threads, and combines their data when all have come.
 #include "hub.h"
 
 #include <algorithm>

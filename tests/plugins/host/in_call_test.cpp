@@ -1,3 +1,4 @@
+// Checks which of several calls in progress is called the longest.
 #include "plugins/host/in_call.h"
 
 #include <gtest/gtest.h>

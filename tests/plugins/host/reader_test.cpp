@@ -1,3 +1,4 @@
+// Checks formats and samples of readers, right and faulty ones.
 #include "plugins/host/reader.h"
 
 #include <dlfcn.h>

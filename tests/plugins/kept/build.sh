@@ -15,7 +15,7 @@ trap 'rm -rf "$source"' EXIT
 git -C "$here/../../.." archive "$commit" plugins backends/reference collectives/local | tar -x -C "$source"
 cd "$source"
 mkdir -p "$target"
-flags=(-Os -fPIC -fvisibility=hidden -shared -s -I. -Iplugins/include -Iplugins/sdk -Wl,--no-undefined)
+flags=(-Os -fPIC -fvisibility=hidden -shared -s -I. -Iplugins/include -Iplugins/sdk "-Wl,--no-undefined")
 example=plugins/examples/minimal_device_c template=plugins/examples/template_device
 cc -std=c11 "${flags[@]}" $example/*.c -I$example -lm -o "$target/libexample.so"
 c++ -std=c++20 "${flags[@]}" $template/*.cpp -I$template -o "$target/libtemplate_device.so"

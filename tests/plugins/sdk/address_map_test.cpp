@@ -1,3 +1,4 @@
+// Checks that addresses lead to their objects, count as no memory, and can be given back.
 #include "rt/sdk/address_map.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Checks memory information, refusals of indices, and the tables of a device plugin.
 #include "rt/sdk/device_table.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Checks which operations and ranks may have foreign layouts.
 #include "rt/sdk/foreign_layout.h"
 
 #include <gtest/gtest.h>

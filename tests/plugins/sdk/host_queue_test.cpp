@@ -1,3 +1,4 @@
+// Checks the order of tasks, errors, and waits between queues.
 #include "rt/sdk/host_queue.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Checks offsets of workspaces, saved data, and the objects that a launch finds.
 #include "rt/sdk/plan_operands.h"
 
 #include <gmock/gmock.h>

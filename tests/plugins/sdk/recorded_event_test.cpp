@@ -1,3 +1,4 @@
+// Checks that an event stands for its latest record, and what it measures.
 #include "rt/sdk/recorded_event.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Checks the order of elements while a ring grows and turns.
 #include "rt/sdk/ring.h"
 
 #include <gtest/gtest.h>

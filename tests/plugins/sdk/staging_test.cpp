@@ -1,3 +1,4 @@
+// Checks that a block of a staging ring is used again only when its copy has run.
 #include "rt/sdk/staging.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Checks given and measured limits, and rates between the measured sizes.
 #include "runtime/analysis/roofline.h"
 
 #include <gtest/gtest.h>

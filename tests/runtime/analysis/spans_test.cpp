@@ -1,3 +1,4 @@
+// Checks how spans are grouped and ordered.
 #include "runtime/analysis/spans.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Runs each command of the program as a user would, and checks what it prints and writes.
 #include <signal.h>
 
 #include <cstring>
@@ -276,16 +277,16 @@ TEST_F(Commands, PlanListsTheKernelsOfADeviceThatTellsThem) {
 
 TEST_F(Commands, PlanShowsThePassesAndTheGraphAfterEach) {
   const std::string text = output({"plan", job_, "--passes", "--dump-graph", "graphs"});
-  EXPECT_THAT(text, AllOf(HasSubstr("pass  "), HasSubstr("\nforward "), HasSubstr("\ngradients "),
-                          HasSubstr("\nlayouts "), HasSubstr("\ncollectives "),
-                          HasSubstr("graphs are in graphs")));
+  EXPECT_THAT(text, AllOf(HasSubstr("pass  "), HasSubstr("\nforward "),
+                          HasSubstr("\ndifferentiate "), HasSubstr("\nchoose_layouts "),
+                          HasSubstr("\nschedule_collectives "), HasSubstr("graphs are in graphs")));
   const auto graph = [&](const char* name) {
     return test::read_text(folder_.path() / "graphs" / name);
   };
   EXPECT_THAT(graph("01-forward.txt"), testing::Not(HasSubstr("backward")));
-  EXPECT_THAT(graph("06-gradients.txt"), HasSubstr("backward"));
-  EXPECT_THAT(graph("11-update.txt"), HasSubstr("update"));
-  EXPECT_THAT(graph("11-update.dot"), HasSubstr("digraph"));
+  EXPECT_THAT(graph("06-differentiate.txt"), HasSubstr("backward"));
+  EXPECT_THAT(graph("11-add_update.txt"), HasSubstr("update"));
+  EXPECT_THAT(graph("11-add_update.dot"), HasSubstr("digraph"));
 }
 
 TEST_F(Commands, BenchPrintsOneJsonObject) {

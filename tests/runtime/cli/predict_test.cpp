@@ -1,3 +1,4 @@
+// Runs predict on language models, classifications and regressions.
 #include <nlohmann/json.hpp>
 #include <sstream>
 

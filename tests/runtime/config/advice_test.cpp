@@ -1,3 +1,4 @@
+// Checks which models get a warning about their last layer.
 #include "runtime/config/advice.h"
 
 #include <gmock/gmock.h>

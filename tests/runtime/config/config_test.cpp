@@ -1,3 +1,4 @@
+// Checks defaults, inheritance of optimizer groups, every section, and that text reads back.
 #include "runtime/config/config.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Checks names of metrics, which value is better, and errors about monitors.
 #include "runtime/config/metrics.h"
 
 #include <gmock/gmock.h>

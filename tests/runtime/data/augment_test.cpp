@@ -1,3 +1,4 @@
+// Checks that random changes are fair, and the same for any ranks and workers.
 #include "runtime/data/augment.h"
 
 #include <gmock/gmock.h>

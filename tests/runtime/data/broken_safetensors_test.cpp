@@ -1,3 +1,4 @@
+// Checks that each broken safetensors file is refused with its reason.
 #include <gmock/gmock.h>
 
 #include "runtime/data/safetensors.h"

@@ -1,3 +1,4 @@
+// Checks headers, labels, quotes and missing columns of tables, and the lines that errors name.
 #include "runtime/data/csv.h"
 
 #include <gmock/gmock.h>

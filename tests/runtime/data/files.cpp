@@ -1,3 +1,4 @@
+// Makes and removes the folders and files of data tests.
 #include "tests/runtime/data/files.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// Checks batches, their order, prefetching, errors and allocations of the loader.
 #include "runtime/data/loader.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Checks which files and keys each format takes, splits, statistics and search paths.
 #include "runtime/data/open.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Checks the random numbers of Philox, and that shuffles are fair and stay the same.
 #include <gmock/gmock.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Checks that a preparation comes back with its bits, and that differences are named.
 #include "runtime/data/preparation.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Checks data sets over samples that somebody else reads, and what of them is refused.
 #include "runtime/data/records.h"
 
 #include <gmock/gmock.h>

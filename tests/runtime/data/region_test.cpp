@@ -1,3 +1,4 @@
+// Checks the place, shape and reach of random regions.
 #include "runtime/data/region.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Compares the resampler with its definition.
 #include "runtime/data/resample.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Checks that tensors come back, alignment, and that writing replaces files as a whole.
 #include "runtime/data/safetensors.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Checks that generated data depend on the seed only and can be learned.
 #include "runtime/data/synthetic.h"
 
 #include <gmock/gmock.h>

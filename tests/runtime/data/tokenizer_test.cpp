@@ -1,3 +1,4 @@
+// Checks UTF-8, and tokenizers of characters, bytes, byte pairs and numbers.
 #include "runtime/data/tokenizer.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Checks ranges, splits and resized images of a data set.
 #include "runtime/data/views.h"
 
 #include <gmock/gmock.h>

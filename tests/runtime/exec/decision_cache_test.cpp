@@ -1,3 +1,4 @@
+// Checks that decisions come back from disk, and that damaged or foreign files are no decisions.
 #include "runtime/exec/decision_cache.h"
 
 #include <gtest/gtest.h>

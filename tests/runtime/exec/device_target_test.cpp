@@ -1,3 +1,4 @@
+// Checks what passes are told of a device, and how candidates are measured.
 #include "runtime/exec/device_target.h"
 
 #include <gtest/gtest.h>

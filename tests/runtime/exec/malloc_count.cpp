@@ -1,3 +1,4 @@
+// Replaces malloc, counts the allocations of a thread, and prints where they came from.
 #include "tests/runtime/exec/malloc_count.h"
 
 #include <dlfcn.h>

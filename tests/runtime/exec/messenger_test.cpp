@@ -1,3 +1,4 @@
+// Checks order, answers, errors and ends of messages between ranks.
 #include "runtime/exec/messenger.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Checks that no value is overwritten while it is needed, and that memory is shared in place.
 #include "runtime/exec/placement.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Checks results, recordings, packing and errors of programs on several devices.
 #include "runtime/exec/program.h"
 
 #include <gmock/gmock.h>

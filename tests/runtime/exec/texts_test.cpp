@@ -1,3 +1,4 @@
+// Checks texts between ranks, also those of many pieces.
 #include "runtime/exec/texts.h"
 
 #include <gmock/gmock.h>

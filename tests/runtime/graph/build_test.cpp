@@ -1,3 +1,4 @@
+// Checks inferred shapes, refusals, views and counted FLOPs.
 #include "runtime/graph/build.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Checks the numbers and the text of constants.
 #include "runtime/graph/constant.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Checks that folded convolutions are the same functions, and what is not folded.
 #include "runtime/graph/fold_batch_norm.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Checks stored operands of GELUs and gradients of biases, and where neither is fused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

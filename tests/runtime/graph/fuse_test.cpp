@@ -1,3 +1,4 @@
+// Checks which post-operations are fused with which target, and what stays apart.
 #include "runtime/graph/fuse.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Checks which layouts are chosen, where copies stand, and views of rows.
 #include "runtime/graph/layout.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Checks that plans never overlap, reuse memory, and keep within pieces.
 #include "runtime/graph/memory.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Checks the text and the drawing of a small graph.
 #include "runtime/graph/print.h"
 
 #include <gmock/gmock.h>

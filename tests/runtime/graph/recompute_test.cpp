@@ -1,3 +1,4 @@
+// Checks what recomputation copies, and what it leaves alone.
 #include "runtime/graph/recompute.h"
 
 #include <gtest/gtest.h>

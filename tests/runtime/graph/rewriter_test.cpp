@@ -1,3 +1,4 @@
+// Checks values, nodes, insertions and collectives that passes make.
 #include "runtime/graph/rewriter.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Checks how cores, hardware threads and quotas are divided among ranks.
 #include "runtime/launch/cores.h"
 
 #include <gmock/gmock.h>

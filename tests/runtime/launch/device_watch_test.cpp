@@ -1,3 +1,4 @@
+// Checks when a silent device is noted, and when it ends the run.
 #include "runtime/launch/device_watch.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Checks what the variables of each launcher mean, and which combinations are refused.
 #include "runtime/launch/environment.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Checks keys, values, waits and clean-up of the store in a folder.
 #include "runtime/launch/file_store.h"
 
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+// Checks the ranks and names of communicators of a mesh.
 #include "runtime/launch/groups.h"
 
 #include <gmock/gmock.h>

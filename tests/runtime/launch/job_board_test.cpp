@@ -1,3 +1,4 @@
+// Checks notes of ranks and of the launcher, and whose note counts.
 #include "runtime/launch/job_board.h"
 
 #include <gmock/gmock.h>

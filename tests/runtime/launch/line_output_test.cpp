@@ -1,3 +1,4 @@
+// Checks how output is cut into lines and long lines into pieces.
 #include "runtime/launch/line_output.h"
 
 #include <fcntl.h>

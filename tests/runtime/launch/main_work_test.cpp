@@ -1,3 +1,4 @@
+// Checks that ranks wait for rank 0's work, and give up when it is lost or late.
 #include "runtime/launch/main_work.h"
 
 #include <gmock/gmock.h>

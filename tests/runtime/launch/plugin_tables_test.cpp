@@ -1,3 +1,4 @@
+// Checks keys of plugins in the right, the wrong and an unknown section.
 #include "runtime/launch/plugin_tables.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Starts the launcher as a program of its own, and watches its processes and output.
 #include "tests/runtime/launch/program.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// Checks which store is chosen, and how jobs are told apart.
 #include "runtime/launch/stores.h"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// Checks ranks as threads, and which of their errors is the cause.
 #include "runtime/launch/threads.h"
 
 #include <gtest/gtest.h>

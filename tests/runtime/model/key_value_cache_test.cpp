@@ -1,3 +1,4 @@
+// Checks which models can extend a text, and that a token has the parameters of a window.
 #include "runtime/model/key_value_cache.h"
 
 #include <gtest/gtest.h>

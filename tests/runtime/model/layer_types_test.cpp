@@ -1,3 +1,4 @@
+// Checks that every key of a layer arrives and survives writing and reading.
 #include "runtime/model/layer_types.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Checks graphs and parameters of models, and layers that do not fit.
 #include "runtime/model/network.h"
 
 #include <gmock/gmock.h>

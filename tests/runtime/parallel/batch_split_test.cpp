@@ -1,3 +1,4 @@
+// Checks that every sample is computed once, and how rows are dealt out.
 #include "runtime/parallel/batch_split.h"
 
 #include <gtest/gtest.h>

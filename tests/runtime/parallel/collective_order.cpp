@@ -1,3 +1,4 @@
+// Plays the collectives of all ranks one by one, and tells where they would wait for ever.
 #include "tests/runtime/parallel/collective_order.h"
 
 #include <array>

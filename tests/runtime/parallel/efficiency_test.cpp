@@ -1,3 +1,4 @@
+// Checks the times of collectives, and the verdict in words.
 #include "runtime/parallel/efficiency.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Checks buckets, groups and cuts of flat buffers.
 #include "runtime/parallel/flat_layout.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Checks the order of work items and the bound on staleness.
 #include "runtime/parallel/item_counter.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Builds small steps, and cuts and unrolls them for one rank of a pipeline.
 #include "tests/runtime/parallel/pipeline_step.h"
 
 #include "runtime/graph/autodiff.h"

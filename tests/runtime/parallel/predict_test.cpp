@@ -1,3 +1,4 @@
+// Checks predicted times of overlapping computation, collectives and stages.
 #include "runtime/parallel/predict.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Checks orders, memory and bubbles of pipeline schedules against closed forms.
 #include "runtime/parallel/schedule.h"
 
 #include <gtest/gtest.h>

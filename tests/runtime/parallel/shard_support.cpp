@@ -1,3 +1,4 @@
+// Runs a model whole and as tensor-parallel ranks, and compares the results.
 #include "tests/runtime/parallel/shard_support.h"
 
 #include <gtest/gtest.h>

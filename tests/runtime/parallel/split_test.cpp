@@ -1,3 +1,4 @@
+// Checks units, cutting and joining of tensor-parallel slices.
 #include "runtime/parallel/split.h"
 
 #include <gtest/gtest.h>

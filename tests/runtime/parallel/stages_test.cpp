@@ -1,3 +1,4 @@
+// Checks the balance, hints and memory limits of stages.
 #include "runtime/parallel/stages.h"
 
 #include <gmock/gmock.h>

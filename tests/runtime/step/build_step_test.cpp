@@ -1,3 +1,4 @@
+// Checks buffers, gradients, norms and frozen parameters of built steps.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// Checks the list of passes, and that a fault names the pass that made it.
 #include "runtime/step/compile_step.h"
 
 #include <gmock/gmock.h>
@@ -30,12 +31,13 @@ TEST(CompileStep, RunsEachPassOnce) {
                                    passes.emplace_back(pass);
                                    nodes.push_back(so_far.graph.nodes.size());
                                  });
-  EXPECT_THAT(passes, testing::ElementsAre("forward", "loss", "check", "tensor parallelism",
-                                           "16-bit activations", "gradients", "pipeline stages",
-                                           "flat buffers", "16-bit parameters", "batch norms",
-                                           "update", "16-bit update", "lower", "fuse", "layouts",
-                                           "recompute", "gradient partitions", "repetition",
-                                           "parameter gathers", "collectives", "lower the rest"));
+  EXPECT_THAT(passes,
+              testing::ElementsAre(
+                  "forward", "add_loss", "check_task", "split_tensors", "narrow_activations",
+                  "differentiate", "cut_stages", "place_in_flat_buffers", "narrow_parameters",
+                  "fold_batch_norms", "add_update", "narrow_in_update", "lower", "fuse",
+                  "choose_layouts", "recompute", "partition_gradients", "repeat_step",
+                  "gather_parameters", "schedule_collectives", "lower_rest"));
   EXPECT_LT(nodes[0], nodes[1]);  // the loss
   EXPECT_LT(nodes[1], nodes[5]);  // the backward pass
   EXPECT_EQ(nodes.back(), step.graph.nodes.size());
@@ -61,7 +63,7 @@ TEST(CompileStep, NamesThePassThatLeavesABrokenGraph) {
   EXPECT_THAT(test::message_of<InternalError>([&] {
                 compile_step({model, recipe, strategy, form}, target);
               }),
-              testing::HasSubstr("the pass 'layouts' left a broken graph: node 1"));
+              testing::HasSubstr("the pass 'choose_layouts' left a broken graph: node 1"));
 }
 
 }  // namespace

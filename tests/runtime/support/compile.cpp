@@ -1,3 +1,4 @@
+// Fits a graph to a device and makes a program of it.
 #include "tests/runtime/support/compile.h"
 
 #include "runtime/graph/fuse.h"

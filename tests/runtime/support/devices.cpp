@@ -1,3 +1,4 @@
+// Opens plugins and devices of the build, and parses configurations.
 #include "tests/runtime/support/devices.h"
 
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// Runs a graph with given numbers on a device, and reads the results as doubles.
 #include "tests/runtime/support/graph_run.h"
 
 #include <cmath>

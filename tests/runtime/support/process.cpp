@@ -1,3 +1,4 @@
+// Runs the program in a folder, waits for texts of its output, and sends it signals.
 #include "tests/runtime/support/process.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// Checks that files are replaced as a whole, whatever the path is.
 #include "runtime/system/atomic_file.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// Checks known limits of memory, and refusals with their numbers.
 #include "runtime/system/available_memory.h"
 
 #include <gmock/gmock.h>

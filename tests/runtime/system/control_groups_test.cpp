@@ -1,3 +1,4 @@
+// Checks limits of both versions of control groups, from made-up files.
 #include "runtime/system/control_groups.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Checks the limit of open files, and the refusal of too many.
 #include "runtime/system/descriptors.h"
 
 #include <gmock/gmock.h>

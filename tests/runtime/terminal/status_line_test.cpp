@@ -1,3 +1,4 @@
+// Checks drawing, pauses and lines of the status line.
 #include "runtime/terminal/status_line.h"
 
 #include <gtest/gtest.h>

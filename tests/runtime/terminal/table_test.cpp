@@ -1,3 +1,4 @@
+// Checks how tables give up text and columns until they fit.
 #include "runtime/terminal/table.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Checks columns of terminals and pipes.
 #include "runtime/terminal/terminal.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// Checks widths, shortening and folding of text.
 #include "runtime/terminal/text.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Checks sampling, and that the cache of keys and values changes nothing.
 #include "runtime/train/generate.h"
 
 #include <gmock/gmock.h>

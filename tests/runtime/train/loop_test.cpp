@@ -1,3 +1,4 @@
+// Checks loss windows, reporters, metrics files, stops and errors of the training loop.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

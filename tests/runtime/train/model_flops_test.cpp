@@ -1,3 +1,4 @@
+// Compares FLOPs of models with numbers by hand.
 #include "runtime/train/model_flops.h"
 
 #include <gmock/gmock.h>

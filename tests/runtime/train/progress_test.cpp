@@ -1,3 +1,4 @@
+// Checks when plateau lowers the rate and when early stopping ends a run.
 #include "runtime/train/progress.h"
 
 #include <gmock/gmock.h>

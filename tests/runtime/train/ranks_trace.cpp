@@ -1,3 +1,5 @@
+// Runs the ranks of a job, with the faults that a test asks for, and gathers what each step
+// computes.
 #include "tests/runtime/train/ranks_trace.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Checks which folders and files a run may take, replace or keep.
 #include "runtime/train/run_folder.h"
 
 #include <gmock/gmock.h>

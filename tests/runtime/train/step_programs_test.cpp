@@ -1,3 +1,4 @@
+// Checks that loss, inputs and classes fit the data, and tied weights.
 #include "runtime/train/step_programs.h"
 
 #include <gmock/gmock.h>

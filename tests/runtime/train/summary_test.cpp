@@ -1,3 +1,4 @@
+// Checks the last lines of a run.
 #include "runtime/train/summary.h"
 
 #include <gmock/gmock.h>

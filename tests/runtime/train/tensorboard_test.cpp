@@ -1,3 +1,4 @@
+// Compares event files with those of TensorBoard's own writer.
 #include "runtime/train/tensorboard.h"
 
 #include <gmock/gmock.h>

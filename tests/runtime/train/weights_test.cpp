@@ -1,3 +1,4 @@
+// Checks initial values, PyTorch's layouts, and weights files that do not fit.
 #include "runtime/train/weights.h"
 
 #include <gmock/gmock.h>

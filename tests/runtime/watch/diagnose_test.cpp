@@ -1,3 +1,4 @@
+// Checks whom the message blames, for made-up states of the ranks.
 #include "runtime/watch/diagnose.h"
 
 #include <gmock/gmock.h>

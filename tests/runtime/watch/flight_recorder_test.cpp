@@ -1,3 +1,4 @@
+// Checks records of collectives, also of ranks that were killed.
 #include "runtime/watch/flight_recorder.h"
 
 #include <gmock/gmock.h>

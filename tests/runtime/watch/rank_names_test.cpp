@@ -1,3 +1,4 @@
+// Checks when names of ranks have hosts.
 #include "runtime/watch/rank_names.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Ranks as processes with a board in shared memory, for tests of the watchdog.
 #include "tests/runtime/watch/ranks.h"
 
 #include <fcntl.h>

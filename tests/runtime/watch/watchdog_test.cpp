@@ -1,3 +1,4 @@
+// Checks that ranks that cannot go on end with the right message and code.
 #include "runtime/watch/watchdog.h"
 
 #include <gmock/gmock.h>

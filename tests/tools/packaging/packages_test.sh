@@ -32,7 +32,7 @@ expect_same() { diff "$2" "$3" >"$work/diff" || fail "$1 (<: expected, >: actual
 for file in "$work"/cpack/*.deb; do
   mv "$file" "$work/$(dpkg-deb -f "$file" Package).deb"
 done
-mapfile -t packages < <(cd "$work" && ls -- *.deb | sed 's/\.deb$//')
+mapfile -t packages < <(cd "$work" && printf '%s\n' *.deb | sed 's/\.deb$//')
 
 # One package for each plugin that was built, but for those that the program itself needs.
 {

@@ -1,3 +1,4 @@
+// Checks ticks, ranges and labels of axes.
 #include "tools/report/axis.h"
 
 #include <gmock/gmock.h>

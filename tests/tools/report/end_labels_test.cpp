@@ -1,3 +1,4 @@
+// Checks where labels at the ends of curves stand.
 #include "tools/report/end_labels.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Checks that text never becomes markup.
 #include "tools/report/html.h"
 
 #include <gtest/gtest.h>

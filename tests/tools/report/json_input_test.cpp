@@ -1,3 +1,4 @@
+// Checks JSON that is damaged, deep or of another kind.
 #include "tools/report/json_input.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Checks the markup of whole pages for runs, several runs and sweeps.
 #include "tools/report/page.h"
 
 #include <gmock/gmock.h>

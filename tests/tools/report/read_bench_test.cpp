@@ -1,3 +1,4 @@
+// Checks what is read from bench and scaling results.
 #include "tools/report/read_bench.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Checks curves, epochs and notes about damaged metrics files.
 #include "tools/report/read_metrics.h"
 
 #include <gmock/gmock.h>

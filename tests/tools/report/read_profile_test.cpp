@@ -1,3 +1,4 @@
+// Checks that every number of a profile is read.
 #include "tools/report/read_profile.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Checks what is read from a run's folder, and what is missing in it.
 #include "tools/report/read_run.h"
 
 #include <gmock/gmock.h>

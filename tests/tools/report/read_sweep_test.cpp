@@ -1,3 +1,4 @@
+// Checks the order of trials and notes about damaged sweeps.
 #include "tools/report/read_sweep.h"
 
 #include <gmock/gmock.h>

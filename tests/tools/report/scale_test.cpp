@@ -1,3 +1,4 @@
+// Checks scales of numbers and words.
 #include "tools/report/scale.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Checks that shortened curves keep ends, peaks and means.
 #include "tools/report/series.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Checks flattened configurations and their differences.
 #include "tools/report/settings.h"
 
 #include <gmock/gmock.h>

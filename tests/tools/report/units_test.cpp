@@ -1,3 +1,4 @@
+// Checks digits, thousands and units of numbers.
 #include "tools/report/units.h"
 
 #include <gtest/gtest.h>

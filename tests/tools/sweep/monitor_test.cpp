@@ -1,3 +1,4 @@
+// Checks which metrics a trial measures.
 #include "tools/sweep/monitor.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Checks lines of sweep.jsonl, also torn ones.
 #include "tools/sweep/records.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Checks the table, the plot and the files of a sweep.
 #include "tools/sweep/results.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Checks arguments of trials, and the plan and lock of a sweep's folder.
 #include "tools/sweep/run_sweep.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Checks which trials go on to the next rung.
 #include "tools/sweep/rungs.h"
 
 #include <gmock/gmock.h>

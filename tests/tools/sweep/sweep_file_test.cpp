@@ -1,3 +1,4 @@
+// Checks keys, defaults and errors of sweep files.
 #include "tools/sweep/sweep_file.h"
 
 #include <gmock/gmock.h>

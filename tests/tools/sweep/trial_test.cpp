@@ -1,3 +1,4 @@
+// Checks grids, and samples that are the same on every machine.
 #include "tools/sweep/trial.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Checks how output is cut into lines, and what of errors is kept.
 #include "tools/trials/lines.h"
 
 #include <gmock/gmock.h>

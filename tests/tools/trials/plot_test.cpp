@@ -1,3 +1,4 @@
+// Checks axes, marks and margins of plots.
 #include "tools/trials/plot.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Checks arguments and files of the programs built on trials.
 #include "tools/trials/program.h"
 
 #include <gmock/gmock.h>

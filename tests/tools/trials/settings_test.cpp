@@ -1,3 +1,4 @@
+// Checks settings as TOML, JSON and arguments.
 #include "tools/trials/settings.h"
 
 #include <gmock/gmock.h>

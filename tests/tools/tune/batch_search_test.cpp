@@ -1,3 +1,4 @@
+// Checks that the search finds the limit with few trials.
 #include "tools/tune/batch_search.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Checks what is read from trials, and which failures are errors.
 #include "tools/tune/batch_trial.h"
 
 #include <gmock/gmock.h>

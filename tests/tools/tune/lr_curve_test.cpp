@@ -1,3 +1,4 @@
+// Checks the rates that are suggested from made-up curves.
 #include "tools/tune/lr_curve.h"
 
 #include <gtest/gtest.h>

@@ -26,10 +26,12 @@ namespace rt::sdk {
 template <typename Object>
 class AddressMap {
  public:
+  // Where an address lies.
   struct Place {
-    Object object{};
+    Object object{};      // the object; an empty one if the address belongs to none
     uint64_t offset = 0;  // bytes from the beginning of the object
     uint64_t room = 0;    // bytes from there to its end
+    // Whether the address belongs to an object.
     explicit operator bool() const { return room > 0; }
   };
 

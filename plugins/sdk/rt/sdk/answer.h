@@ -19,11 +19,11 @@ inline constexpr uint64_t kOnlyAlgorithm = 1;
 
 // What a plugin with one implementation per operation answers for one that it supports.
 struct Offer {
-  const char* implementation = "";
-  uint32_t post_ops_fused = 0;  // the first ones of the description
-  int32_t level = RT_SUPPORT_NATIVE;
-  bool deterministic = true;
-  double tolerance = 0.0;  // relative error to the reference, in each output's norm
+  const char* implementation = "";    // its name for people
+  uint32_t post_ops_fused = 0;        // the first ones of the description
+  int32_t level = RT_SUPPORT_NATIVE;  // or RT_SUPPORT_EMULATED
+  bool deterministic = true;          // whether results have the same bits every time
+  double tolerance = 0.0;             // relative error to the reference, in each output's norm
 };
 
 // The candidate that has all operands in the canonical layout. RT_LAYOUT_ANY becomes canonical.

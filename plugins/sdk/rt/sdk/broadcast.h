@@ -30,7 +30,7 @@ inline Dims broadcast_strides(const Operation& op, uint32_t i, const char* name,
 
 // A result of dims c and the strides with which it reads its operands a and b.
 struct BroadcastShape {
-  Dims dims, a, b;
+  Dims dims, a, b;    // the dims of c; the strides of a and b, in elements
   uint32_t in_place;  // bit i: input i has the dims of the result
 };
 

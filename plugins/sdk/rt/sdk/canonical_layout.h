@@ -57,7 +57,8 @@ inline void expect_canonical(const rt_tensor_desc* tensor) {
                      static_cast<unsigned long long>(tensor->layout)));
 }
 
-// Implement rt_kernel_api.layout_bytes and layout_name.
+// Implements rt_kernel_api.layout_bytes: RT_ERROR_UNSUPPORTED for every layout but the canonical
+// one.
 inline rt_status canonical_layout_bytes(rt_device*, const rt_tensor_desc* tensor, uint64_t* bytes,
                                         rt_error* error) {
   return guard(error, [&] {
@@ -65,6 +66,7 @@ inline rt_status canonical_layout_bytes(rt_device*, const rt_tensor_desc* tensor
     *bytes = tensor_bytes(*tensor);
   });
 }
+// Implements rt_kernel_api.layout_name in the same way.
 inline rt_status canonical_layout_name(rt_device*, const rt_tensor_desc* tensor, char* name,
                                        uint64_t capacity, rt_error* error) {
   return guard(error, [&] {

@@ -10,11 +10,12 @@ namespace rt::sdk {
 // the pooling reads, is [N,P,Q,O]. Those of its rows and columns that fill no window, the last
 // ones, have no part in y.
 struct ConvPoolShape {
-  ConvolutionShape convolution;
-  int64_t kernel_h, kernel_w;  // of the pooling, and its strides
-  int64_t rows, columns;
-  bool average;      // else the maximum
-  int32_t function;  // RT_ACTIVATION_*, or 0
+  ConvolutionShape convolution;  // the sizes of x, w and [N,P,Q,O]
+  int64_t kernel_h, kernel_w;    // of the pooling, and its strides
+  int64_t rows, columns;         // of y
+  bool average;                  // else the maximum
+  int32_t function;              // RT_ACTIVATION_*, or 0
+  // Returns the dims of y.
   Dims result() const { return {convolution.n, rows, columns, convolution.o}; }
 };
 
@@ -47,7 +48,7 @@ inline ConvPoolShape conv_pool_shape(const Operation& op, const rt_tensor_desc& 
   return s;
 }
 
-// Read and check the operands, which all have the type `dtype`: x, w, b -> y;  x, dy -> dw, db.
+// Reads and checks the operands x, w, b -> y, which all have the type `dtype`.
 inline ConvPoolShape conv2d_pool2d_shape(const Operation& op, rt_dtype dtype) {
   expect_counts(op, 3, 1);
   const ConvPoolShape s =
@@ -57,6 +58,7 @@ inline ConvPoolShape conv2d_pool2d_shape(const Operation& op, rt_dtype dtype) {
   expect_output(op, 0, "y", dtype, s.result());
   return s;
 }
+// The same for x, dy -> dw, db.
 inline ConvPoolShape conv2d_pool2d_backward_weights_shape(const Operation& op, rt_dtype dtype) {
   expect_counts(op, 2, 2);
   const ConvPoolShape s =

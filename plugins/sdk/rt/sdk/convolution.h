@@ -8,13 +8,15 @@ namespace rt::sdk {
 
 // x [N,H,W,C], w [O,KH,KW,C/G], y [N,P,Q,O].
 struct ConvolutionShape {
-  Window window;
+  Window window;           // kernel, strides, padding, dilation
   int64_t n, h, w, c;      // image
   int64_t p, q, o;         // result
   int64_t groups, cg, og;  // G, and the channels of x and y in one group
-  // Pixels of one result, and the elements of x that one of its pixels and groups reads.
+  // Returns the pixels of one result.
   int64_t pixels() const { return p * q; }
+  // Returns the elements of x that one pixel and one group of the result read.
   int64_t patch() const { return window.kernel_h * window.kernel_w * cg; }
+  // Return the dims of x, w and y.
   Dims image() const { return {n, h, w, c}; }
   Dims weights() const { return {o, window.kernel_h, window.kernel_w, cg}; }
   Dims result() const { return {n, p, q, o}; }
@@ -42,8 +44,7 @@ inline ConvolutionShape convolution_shape(const Operation& op, const rt_tensor_d
   return s;
 }
 
-// Read and check the operands, which all have the type `dtype`:
-// x, w -> y;  dy, w -> dx;  x, dy -> dw and, if there are two outputs, db.
+// Reads and checks the operands x, w -> y, which all have the type `dtype`.
 inline ConvolutionShape conv2d_shape(const Operation& op, rt_dtype dtype) {
   expect_counts(op, 2, 1);
   const ConvolutionShape s =
@@ -52,6 +53,7 @@ inline ConvolutionShape conv2d_shape(const Operation& op, rt_dtype dtype) {
   expect_output(op, 0, "y", dtype, s.result());
   return s;
 }
+// The same for dy, w -> dx.
 inline ConvolutionShape conv2d_backward_data_shape(const Operation& op, rt_dtype dtype) {
   expect_counts(op, 2, 1);
   const ConvolutionShape s =
@@ -61,6 +63,7 @@ inline ConvolutionShape conv2d_backward_data_shape(const Operation& op, rt_dtype
   expect_output(op, 0, "dx", dtype, s.image());
   return s;
 }
+// The same for x, dy -> dw and, if there are two outputs, db.
 inline ConvolutionShape conv2d_backward_weights_shape(const Operation& op, rt_dtype dtype) {
   const bool with_bias = op.output_count() == 2;
   expect_counts(op, 2, with_bias ? 2 : 1);

@@ -30,6 +30,7 @@ inline int64_t unary_count(const Operation& op, rt_dtype dtype) {
   return element_count(op.input(0));
 }
 
+// An activation of `count` elements, one by one.
 struct ActivationShape {
   int64_t count;     // of elements
   int64_t function;  // RT_ACTIVATION_*

@@ -31,8 +31,8 @@ inline EmbeddingShape table_shape(const Operation& op, const rt_tensor_desc& tab
   return s;
 }
 
-// Read indices, table -> y and indices, dy -> dtable, all but the indices of the type `dtype`. They
-// throw the errors of rt/sdk/expect.h.
+// Reads and checks indices, table -> y, all but the indices of the type `dtype`. Throws the errors
+// of rt/sdk/expect.h.
 inline EmbeddingShape embedding_shape(const Operation& op, rt_dtype dtype) {
   Dims rows;
   const EmbeddingShape s = table_shape(op, input_of_rank(op, 1, "table", 2), rows);
@@ -40,6 +40,7 @@ inline EmbeddingShape embedding_shape(const Operation& op, rt_dtype dtype) {
   expect_output(op, 0, "y", dtype, rows);
   return s;
 }
+// The same for indices, dy -> dtable.
 inline EmbeddingShape embedding_backward_shape(const Operation& op, rt_dtype dtype) {
   Dims rows;
   const EmbeddingShape s = table_shape(op, output_of_rank(op, 0, "dtable", 2), rows);

@@ -28,9 +28,13 @@ class Error : public std::exception {
     native_code_ = code;
     return *this;
   }
+  // Returns the message.
   const char* what() const noexcept override { return message_.c_str(); }
+  // Returns RT_ERROR_*.
   rt_status code() const { return code_; }
+  // Returns RT_SCOPE_*: the widest object that can no longer be used.
   int32_t scope() const { return scope_; }
+  // Return what native() was given; 0 and "" without it.
   int64_t native_code() const { return native_code_; }
   const std::string& native_domain() const { return native_domain_; }
 
@@ -73,6 +77,7 @@ inline rt_status fill_error(rt_error* error, rt_status code, std::string_view me
   }
   return code;
 }
+// The same with everything that an exception holds.
 inline rt_status fill_error(rt_error* error, const Error& from) noexcept {
   fill_error(error, from.code(), from.what(), from.scope());
   if (error != nullptr && error->size >= RT_ERROR_SIZE_V1) {

@@ -15,12 +15,14 @@
 
 namespace rt::sdk {
 
+// The sizes of a tensor along its dimensions, or strides in elements.
 using Dims = std::vector<int64_t>;
 
-// The dims of a tensor, and the product of dims.
+// Returns the dims of a tensor.
 inline Dims dims_of(const rt_tensor_desc& tensor) {
   return Dims(tensor.dims, tensor.dims + tensor.rank);
 }
+// Returns the product of dims, which is 1 for none; does not check for overflow.
 inline int64_t product(const Dims& dims) {
   int64_t count = 1;
   for (const int64_t d : dims) count *= d;
@@ -51,7 +53,8 @@ inline void expect_counts(const Operation& op, uint32_t inputs, uint32_t outputs
              op.own_input_count(), given, inputs, outputs));
 }
 
-// Check the type and the dims of input or output i.
+// Checks the type and the dims of input or output i. `name` is its name in plugins/operations.md,
+// for the message.
 inline void expect_tensor(const Operation& op, bool output, uint32_t i, const char* name,
                           rt_dtype dtype, const Dims& dims) {
   const rt_tensor_desc& actual = output ? op.output(i) : op.input(i);
@@ -59,16 +62,18 @@ inline void expect_tensor(const Operation& op, bool output, uint32_t i, const ch
   op.fail(operand_text(output, i, name) + " is " + to_string(actual) + ", expected " +
           to_string(dtype) + " " + to_string(dims));
 }
+// The same for an input.
 inline void expect_input(const Operation& op, uint32_t i, const char* name, rt_dtype dtype,
                          const Dims& dims) {
   expect_tensor(op, false, i, name, dtype, dims);
 }
+// The same for an output.
 inline void expect_output(const Operation& op, uint32_t i, const char* name, rt_dtype dtype,
                           const Dims& dims) {
   expect_tensor(op, true, i, name, dtype, dims);
 }
 
-// Check the rank, or least rank, of input or output i and return its description.
+// Checks the rank of input or output i and returns its description.
 inline const rt_tensor_desc& tensor_of_rank(const Operation& op, bool output, uint32_t i,
                                             const char* name, int32_t rank) {
   const rt_tensor_desc& actual = output ? op.output(i) : op.input(i);
@@ -76,14 +81,17 @@ inline const rt_tensor_desc& tensor_of_rank(const Operation& op, bool output, ui
   op.fail(operand_text(output, i, name) + " is " + to_string(actual) + " with " +
           std::to_string(actual.rank) + " dimensions, expected " + std::to_string(rank));
 }
+// The same for an input.
 inline const rt_tensor_desc& input_of_rank(const Operation& op, uint32_t i, const char* name,
                                            int32_t rank) {
   return tensor_of_rank(op, false, i, name, rank);
 }
+// The same for an output.
 inline const rt_tensor_desc& output_of_rank(const Operation& op, uint32_t i, const char* name,
                                             int32_t rank) {
   return tensor_of_rank(op, true, i, name, rank);
 }
+// Checks that input i has at least this rank, and returns its description.
 inline const rt_tensor_desc& input_of_min_rank(const Operation& op, uint32_t i, const char* name,
                                                int32_t rank) {
   const rt_tensor_desc& actual = op.input(i);

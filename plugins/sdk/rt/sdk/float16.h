@@ -9,10 +9,12 @@
 
 namespace rt::sdk {
 
+// Converts a bfloat16, given by its bits, without rounding.
 constexpr float from_bfloat16(uint16_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }
 
+// Rounds to the nearest bfloat16, ties to even, and returns its bits. A NaN stays a NaN.
 constexpr uint16_t to_bfloat16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
@@ -20,6 +22,7 @@ constexpr uint16_t to_bfloat16(float value) {
   return static_cast<uint16_t>(nan ? bits >> 16 | 0x40u : rounded);
 }
 
+// Converts a float16 (IEEE binary16), given by its bits, without rounding.
 constexpr float from_float16(uint16_t bits) {
   // Moving the bits into the fields of a float leaves an exponent that is 112 too small; the
   // multiplication corrects it and also makes subnormals right. Exponent 31 means infinity or NaN.
@@ -29,6 +32,8 @@ constexpr float from_float16(uint16_t bits) {
   return std::bit_cast<float>(finite | special | (bits & 0x8000u) << 16);
 }
 
+// Rounds to the nearest float16, ties to even, and returns its bits. What is too large becomes
+// infinity, and a NaN stays a NaN.
 constexpr uint16_t to_float16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t magnitude = bits & 0x7fffffffu;

@@ -38,15 +38,18 @@ inline bool takes_foreign_layout(std::string_view name, int32_t rank) {
          std::find(std::begin(kOperations), std::end(kOperations), name) != std::end(kOperations);
 }
 
-// Row layouts, since minor version 1 ("Layouts" of operations.md): each row, the vector along the
-// last dimension, is dense, and rows lie in row-major order, each `row_length` elements behind the
-// one before. The id says that it is one of these and how long a row is, so that it means the same
-// for every tensor with the same number of rows, whatever its leading dimensions are.
+// The ids of row layouts (contract 1.1; "Layouts" of operations.md), which plugins and host share.
+// A row is a vector along the last dimension. Rows are dense and lie in row-major order, each
+// `row_length` elements behind the one before; what lies between them is padding. An id holds the
+// row length and nothing else of a tensor, so a tensor and a view of it with the same rows and
+// other leading dimensions have the same layout. Equivalent to: a leading dimension (lda) of BLAS.
 inline constexpr uint64_t kRowLayout = UINT64_C(0x524f5753) << 32;
 
+// Returns the id of the layout whose rows are `row_length` elements apart.
 inline constexpr uint64_t row_layout(uint32_t row_length) { return kRowLayout | row_length; }
+// Whether a layout is one of these.
 inline constexpr bool is_row_layout(uint64_t layout) { return layout >> 32 == kRowLayout >> 32; }
-// Elements from the beginning of a row to that of the next one.
+// Returns the elements from the beginning of a row to that of the next one, of a row layout.
 inline constexpr int64_t row_length(uint64_t layout) {
   return static_cast<int64_t>(layout & UINT32_MAX);
 }

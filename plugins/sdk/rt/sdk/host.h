@@ -12,6 +12,7 @@ namespace rt::sdk {
 // The name, the version and the least size of a table of the host.
 template <typename Table>
 struct HostTable;
+// The table of rt/host_process.h.
 template <>
 struct HostTable<rt_host_process_api> {
   static constexpr const char* kName = RT_HOST_INTERFACE_PROCESS;

@@ -23,6 +23,7 @@ class HostMarker {
   void synchronize() const {
     if (const auto error = await()) std::rethrow_exception(error);
   }
+  // Whether the work in front of the point has run, has failed or was skipped. Does not wait.
   bool is_complete() const { return point_->time != kNotYet; }
   // When the work in front of the point had run, on the steady clock.
   int64_t nanoseconds() const { return point_->time; }

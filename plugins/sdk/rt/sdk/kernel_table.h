@@ -11,7 +11,7 @@ namespace rt::sdk {
 // What a plan remembers of its operation, so that launches can be checked: the host does not check
 // them. The table fills it.
 struct PlanBase {
-  uint32_t input_count = 0, output_count = 0;
+  uint32_t input_count = 0, output_count = 0;  // those of post-operations included
 };
 
 // Throws Error (RT_ERROR_INVALID_ARGUMENT) unless the launch has the operands of the plan.

@@ -9,10 +9,10 @@ namespace rt::sdk {
 // A row is a vector of logits, along their last dimension, or a sample (dimension 0) of
 // mean_squared_error.
 struct LossShape {
-  int64_t rows, width;
+  int64_t rows, width;  // number of rows, elements of each
 };
 
-// Check logits [...,C], labels [...], weight [...]. All functions here throw the errors of
+// Checks logits [...,C], labels [...], weight [...]. All functions here throw the errors of
 // rt/sdk/expect.h.
 inline LossShape class_rows(const Operation& op, rt_dtype dtype) {
   const Dims logits = dims_of(input_of_min_rank(op, 0, "logits", 1));
@@ -23,7 +23,7 @@ inline LossShape class_rows(const Operation& op, rt_dtype dtype) {
   return {product(rows), logits.back()};
 }
 
-// Check y [N,...], target [N,...], weight [N].
+// Checks y [N,...], target [N,...], weight [N].
 inline LossShape sample_rows(const Operation& op, rt_dtype dtype) {
   const Dims y = dims_of(input_of_min_rank(op, 0, "y", 1));
   expect_input(op, 1, "target", dtype, y);

@@ -11,8 +11,8 @@ namespace rt::sdk {
 // the same b.
 struct MatmulShape {
   int64_t batch, m, n, k;
-  bool transpose_a, transpose_b;
-  bool b_has_batch;
+  bool transpose_a, transpose_b;  // whether a is stored [K, M], and b [N, K]
+  bool b_has_batch;               // whether each product has a matrix b of its own
   bool sums_rows;  // output 1 holds the sums over the rows of a, which is stored [K, M]
 };
 

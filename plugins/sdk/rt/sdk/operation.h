@@ -22,6 +22,7 @@ namespace rt::sdk {
 // if there are more than RT_MAX_INPUTS inputs or RT_MAX_OUTPUTS outputs.
 class Operation {
  public:
+  // Copies and checks the description, as the class says.
   explicit Operation(const rt_op_desc* desc) : desc_(read_input(desc)) {
     if (desc_.name == nullptr) throw Error(RT_ERROR_INVALID_ARGUMENT, "an operation has no name");
     if (desc_.input_count > RT_MAX_INPUTS || desc_.output_count > RT_MAX_OUTPUTS) {
@@ -39,10 +40,12 @@ class Operation {
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
-  // The description, the operation's name, and whether the name is `name`.
+  // Returns the copy of the description.
   const rt_op_desc& desc() const { return desc_; }
+  // The operation's name, one of RT_OP_* or "<plugin>.<name>", and whether it is `name`.
   std::string_view name() const { return desc_.name; }
   bool is(std::string_view name) const { return name == desc_.name; }
+  // Return the number of inputs and outputs, those of post-operations included.
   uint32_t input_count() const { return desc_.input_count; }
   uint32_t output_count() const { return desc_.output_count; }
   // Number of inputs that belong to the operation itself, without the operands of post-operations.
@@ -54,38 +57,42 @@ class Operation {
     return count;
   }
 
-  // Operand i; throws Error (RT_ERROR_INVALID_ARGUMENT) if there is none.
+  // Returns the description of input i; throws Error (RT_ERROR_INVALID_ARGUMENT) if there is none.
   const rt_tensor_desc& input(uint32_t i) const {
     if (i >= desc_.input_count)
       fail(format("operand %u is missing; %u inputs given", i, desc_.input_count));
     return *desc_.inputs[i];
   }
+  // The same for output i.
   const rt_tensor_desc& output(uint32_t i) const {
     if (i >= desc_.output_count)
       fail(format("output %u is missing; %u outputs given", i, desc_.output_count));
     return *desc_.outputs[i];
   }
 
+  // Returns the number of post-operations, and number i of them, which must exist.
   uint32_t post_op_count() const { return desc_.post_op_count; }
   const rt_post_op& post_op(uint32_t i) const { return *desc_.post_ops[i]; }
 
-  // Attributes by name. An integer attribute may be read as a number, and a number as an integer,
-  // which truncates it. Without a fallback, integer() and number() throw Error
-  // (RT_ERROR_INVALID_ARGUMENT) if the attribute is missing.
+  // Returns an attribute by name, or nothing if it is missing. An integer attribute may be read as
+  // a number, and a number as an integer, which truncates it.
   std::optional<int64_t> find_integer(std::string_view name) const {
     const rt_attribute* a = find(name);
     return a ? std::optional<int64_t>(
                    a->type == RT_ATTRIBUTE_NUMBER ? static_cast<int64_t>(a->number) : a->integer)
              : std::nullopt;
   }
+  // Returns an attribute, or `fallback` if it is missing.
   int64_t integer(std::string_view name, int64_t fallback) const {
     return find_integer(name).value_or(fallback);
   }
+  // Returns an attribute. Throws Error (RT_ERROR_INVALID_ARGUMENT) if it is missing.
   int64_t integer(std::string_view name) const {
     const auto value = find_integer(name);
     if (!value) fail("attribute '" + std::string(name) + "' is missing");
     return *value;
   }
+  // The same two for numbers.
   double number(std::string_view name, double fallback) const {
     const rt_attribute* a = find(name);
     if (a == nullptr) return fallback;

@@ -9,8 +9,9 @@
 
 namespace rt::sdk {
 
-// What selects the random numbers: a counter for the position, and a key for the seed.
+// Selects random numbers by their position.
 using PhiloxCounter = std::array<uint32_t, 4>;
+// Selects the sequence of random numbers: its seed.
 using PhiloxKey = std::array<uint32_t, 2>;
 
 // Four random 32-bit numbers for a counter and a key.

@@ -15,10 +15,10 @@ namespace rt::sdk {
 
 // A buffer of a kernel: an operand of the operation, or a part of the workspace or saved data.
 struct Operand {
-  enum Kind { kInput, kOutput, kWorkspace, kSaved } kind;
-  uint32_t index;   // of an input or output
-  uint64_t offset;  // bytes from its address
-  uint64_t bytes;
+  enum Kind { kInput, kOutput, kWorkspace, kSaved } kind;  // which memory of the launch it lies in
+  uint32_t index;                                          // of an input or output
+  uint64_t offset;                                         // bytes from its address
+  uint64_t bytes;                                          // its size
 };
 
 // The part of a plan that knows its operands. A plan derives from it, asks for operands while it
@@ -31,7 +31,7 @@ class PlanOperands : public PlanBase {
 
   explicit PlanOperands(const Operation&&) = delete;
 
-  // Input or output i of the operation.
+  // Return input and output i of the operation.
   Operand in(uint32_t i) const { return {Operand::kInput, i, 0, tensor_bytes(op.input(i))}; }
   Operand out(uint32_t i) const { return {Operand::kOutput, i, 0, tensor_bytes(op.output(i))}; }
   // A part of the workspace, on a multiple of 256 bytes. Each call gives another part.
@@ -40,13 +40,13 @@ class PlanOperands : public PlanBase {
     workspace_bytes_ += (part.bytes + 255) / 256 * 256;
     return part;
   }
-  // saves() returns what this plan saves for its backward plan, and saved_by() what that one reads.
-  // `forward` is rt_op_desc.forward, null in a query. saved_by() throws Error
-  // (RT_ERROR_INVALID_ARGUMENT) if the forward plan saves another number of bytes.
+  // Returns what this plan saves for its backward plan.
   Operand saves(int64_t bytes) {
     saved_bytes_ = static_cast<uint64_t>(bytes);
     return {Operand::kSaved, 0, 0, saved_bytes_};
   }
+  // Returns what the forward plan has saved. `forward` is rt_op_desc.forward, null in a query.
+  // Throws Error (RT_ERROR_INVALID_ARGUMENT) if the forward plan saves another number of bytes.
   Operand saved_by(const PlanOperands* forward, int64_t bytes) const {
     const Operand saved{Operand::kSaved, 0, 0, static_cast<uint64_t>(bytes)};
     if (forward != nullptr && forward->saved_bytes_ != saved.bytes)
@@ -68,7 +68,7 @@ class PlanOperands : public PlanBase {
     return value;
   }
 
-  // NULL if the launch has no such memory.
+  // Returns the address of an operand in a launch; NULL if the launch has no such memory.
   static const void* address(const Operand& operand, const rt_launch& launch) {
     const void* const addresses[] = {
         operand.kind == Operand::kInput ? launch.inputs[operand.index] : nullptr,
@@ -94,7 +94,7 @@ class PlanOperands : public PlanBase {
                static_cast<unsigned long long>(found.room)));
   }
 
-  const Operation& op;
+  const Operation& op;                              // valid while the plan is made
   std::array<uint32_t, RT_MAX_OUTPUTS> in_place{};  // as in rt_plan_info
 
  protected:

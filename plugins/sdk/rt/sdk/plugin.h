@@ -41,25 +41,26 @@ inline void negotiate(rt_negotiation* negotiation, const char* plugin) {
 // A plugin for devices describes itself with the texts of rt_plugin, its two tables, and what it
 // has besides.
 struct DevicePlugin {
+  // The texts of rt_plugin, which live as long as the plugin.
   const char* name;
   const char* vendor;
   const char* version;
   const char* build_id;
   const char* description;
-  const rt_device_api* device;
-  const rt_kernel_api* kernel;
-  const rt_capture_api* capture = nullptr;
-  decltype(rt_plugin::options) options = no_options;
+  const rt_device_api* device;                        // made by device_table(), for example
+  const rt_kernel_api* kernel;                        // made by kernel_table(), for example
+  const rt_capture_api* capture = nullptr;            // nullptr: the device records nothing
+  decltype(rt_plugin::options) options = no_options;  // the keys of [device.<plugin>]
 };
 
 // One instance of such a plugin. rt_plugin.self points to it, and `state` is what its devices
 // share.
 template <typename State>
 struct DeviceInstance {
-  rt_plugin view{};
-  DevicePlugin what{};
+  rt_plugin view{};               // what the host sees
+  DevicePlugin what{};            // what make_device_plugin() was given
   const rt_host* host = nullptr;  // host->log(...) for messages
-  State state{};
+  State state{};                  // made with the instance
 };
 
 // The state of the instance that the first argument of rt_device_api.count, properties and open is.
@@ -68,7 +69,8 @@ State& state_of(void* self) {
   return static_cast<DeviceInstance<State>*>(self)->state;
 }
 
-// Implements rt_plugin_entry.
+// Implements rt_plugin_entry: negotiates the version and makes an instance, which
+// rt_plugin.shutdown deletes.
 template <typename State>
 rt_status make_device_plugin(const DevicePlugin& what, const rt_host* host,
                              rt_negotiation* negotiation, const rt_plugin** plugin,

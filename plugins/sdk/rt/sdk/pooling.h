@@ -8,10 +8,10 @@ namespace rt::sdk {
 
 // x [N,H,W,C], y [N,P,Q,C].
 struct PoolingShape {
-  Window window;
-  int64_t n, h, w, c, p, q;
-  bool count_include_pad;  // only avg_pool2d has this attribute
-  // Elements of one image and of one result.
+  Window window;             // kernel, strides, padding
+  int64_t n, h, w, c, p, q;  // as in x and y
+  bool count_include_pad;    // only avg_pool2d has this attribute
+  // Return the elements of one image and of one result.
   int64_t image() const { return h * w * c; }
   int64_t result() const { return p * q * c; }
 };
@@ -27,13 +27,14 @@ inline PoolingShape pooling_shape(const Operation& op, const rt_tensor_desc& x) 
   return s;
 }
 
-// Read and check the operands of x -> y and of dy -> dx, which have the type `dtype`.
+// Reads and checks the operands x -> y, which have the type `dtype`.
 inline PoolingShape pooling_forward_shape(const Operation& op, rt_dtype dtype) {
   expect_counts(op, 1, 1);
   const PoolingShape s = pooling_shape(op, input_of_rank(op, 0, "x", 4));
   expect_output(op, 0, "y", dtype, {s.n, s.p, s.q, s.c});
   return s;
 }
+// The same for dy -> dx.
 inline PoolingShape pooling_backward_shape(const Operation& op, rt_dtype dtype) {
   expect_counts(op, 1, 1);
   const rt_tensor_desc& dx = output_of_rank(op, 0, "dx", 4);

@@ -23,6 +23,7 @@ std::string rank_list(const std::vector<int>& ranks, Number&& number) {
   return text;
 }
 
+// The same with ranks as plain numbers.
 inline std::string rank_list(const std::vector<int>& ranks) {
   return rank_list(ranks, [](int rank) { return std::to_string(rank); });
 }

@@ -28,19 +28,23 @@ namespace rt::sdk {
 template <typename Marker>
 class RecordedEvent {
  public:
+  // Records the event behind the work of the stream so far. Replaces an earlier record.
   template <typename Stream>
   void record(Stream& stream) {
     Marker marker = stream.mark();
     const std::lock_guard lock(mutex_);
     latest_ = std::move(marker);
   }
+  // Lets work that is queued on the stream from now on wait for the latest record.
   template <typename Stream>
   void wait(Stream& stream) const {
     if (const auto marker = latest()) stream.wait(*marker);
   }
+  // Blocks until the latest record is complete; throws the first error of the work in front of it.
   void synchronize() const {
     if (const auto marker = latest()) marker->synchronize();
   }
+  // Whether the latest record is complete. Does not block.
   bool is_complete() const {
     const auto marker = latest();
     return !marker || marker->is_complete();

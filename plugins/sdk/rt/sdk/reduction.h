@@ -6,6 +6,7 @@
 
 namespace rt::sdk {
 
+// The sizes of x and of its result y.
 struct ReductionShape {
   int64_t function;     // RT_REDUCE_*
   int64_t axes;         // bit d: axis d of the input is reduced

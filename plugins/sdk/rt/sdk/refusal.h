@@ -19,8 +19,10 @@ inline constexpr int32_t kFirstOutput = 100;
 // rt_support.reason_operand, -1 for none.
 class Refusal : public Error {
  public:
+  // `message` is the text of the answer.
   Refusal(int32_t operand, std::string message)
       : Error(RT_ERROR_UNSUPPORTED, std::move(message)), operand_(operand) {}
+  // Returns the number that the constructor was given.
   int32_t operand() const { return operand_; }
 
  private:
@@ -38,7 +40,7 @@ inline std::string operand_text(bool output, uint32_t i, const char* name) {
   return format("%s %u (%s)", output ? "output" : "operand", i, name);
 }
 
-// Throw the refusal "<operation>: operand 1 (w) is float16 [8, 3, 3, 4]; <reason>", which names
+// Throws the refusal "<operation>: operand 1 (w) is float16 [8, 3, 3, 4]; <reason>", which names
 // that operand as the cause.
 [[noreturn]] inline void refuse_input(const Operation& op, uint32_t i, const char* name,
                                       const std::string& reason) {
@@ -46,6 +48,7 @@ inline std::string operand_text(bool output, uint32_t i, const char* name) {
                                              operand_text(false, i, name) + " is " +
                                              to_string(op.input(i)) + "; " + reason);
 }
+// The same for an output.
 [[noreturn]] inline void refuse_output(const Operation& op, uint32_t i, const char* name,
                                        const std::string& reason) {
   throw Refusal(kFirstOutput + static_cast<int32_t>(i),

@@ -15,7 +15,9 @@ namespace rt::sdk {
 template <typename T>
 class Ring {
  public:
+  // Whether no element is there.
   bool empty() const { return count_ == 0; }
+  // Adds an element behind all others.
   void push(T value) {
     if (count_ == places_.size()) {
       std::rotate(places_.begin(), places_.begin() + static_cast<std::ptrdiff_t>(head_),

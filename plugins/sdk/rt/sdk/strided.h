@@ -13,9 +13,9 @@ namespace rt::sdk {
 // can be an argument of a kernel.
 template <size_t Operands>
 struct Strided {
-  int64_t rank = 0;
-  int64_t dims[RT_MAX_RANK] = {};
-  int64_t strides[Operands][RT_MAX_RANK] = {};
+  int64_t rank = 0;                             // dimensions that are used of each array
+  int64_t dims[RT_MAX_RANK] = {};               // the outermost one first
+  int64_t strides[Operands][RT_MAX_RANK] = {};  // 0 along a dimension that repeats
 };
 
 // Merges dimensions that all operands read as one, and leaves out those of length 1. The result has

@@ -6,13 +6,14 @@
 
 namespace rt::sdk {
 
-// Both read param, grad, lr [1], scale [1] and write param; they have state tensors from input 4
-// and output 1 on. The last output may be `narrow`, the new parameter in 16 bits.
+// What all optimizers have in common. They read param, grad, lr [1], scale [1] and write param;
+// they have state tensors from input 4 and output 1 on. The last output may be `narrow`, the new
+// parameter in 16 bits.
 struct Update {
-  int64_t count;       // of elements
-  uint32_t states;     // tensors of state
-  bool writes_narrow;  // output 1 + states exists
-  double weight_decay;
+  int64_t count;        // of elements
+  uint32_t states;      // tensors of state
+  bool writes_narrow;   // output 1 + states exists
+  double weight_decay;  // 0: none
 };
 
 // Checks the operands of an update with `states` tensors of state, which have these names, and
@@ -38,10 +39,12 @@ inline Update read_update(const Operation& op, rt_dtype dtype, uint32_t states,
   return {product(dims), states, narrow, op.number(RT_ATTR_WEIGHT_DECAY, 0.0)};
 }
 
+// The attributes of sgd. Equivalent to: torch.optim.SGD.
 struct SgdUpdate : Update {
   double momentum;  // 0: there is no velocity
-  bool nesterov;
+  bool nesterov;    // Nesterov's momentum
 };
+// Reads and checks sgd, whose state is the velocity, with momentum.
 inline SgdUpdate sgd_update(const Operation& op, rt_dtype dtype) {
   const double momentum = op.number(RT_ATTR_MOMENTUM, 0.0);
   const char* const names[] = {"velocity"};
@@ -49,14 +52,17 @@ inline SgdUpdate sgd_update(const Operation& op, rt_dtype dtype) {
           op.integer(RT_ATTR_NESTEROV, 0) != 0};
 }
 
+// The attributes of adamw. Equivalent to: torch.optim.AdamW.
 struct AdamWUpdate : Update {
-  double beta1, beta2, epsilon;
+  double beta1, beta2, epsilon;  // 0 <= beta < 1
 };
+// Returns the attribute `name`, which must be at least 0 and less than 1.
 inline double beta_of(const Operation& op, const char* name) {
   const double beta = op.number(name);
   if (beta >= 0 && beta < 1) return beta;
   op.fail(format("%s is %g, expected 0 <= %s < 1", name, beta, name));
 }
+// Reads and checks adamw, whose states are m and v; input 6 is the number of the step, int64 [1].
 inline AdamWUpdate adamw_update(const Operation& op, rt_dtype dtype) {
   const char* const names[] = {"m", "v"};
   const Update update = read_update(op, dtype, 2, names, 1);

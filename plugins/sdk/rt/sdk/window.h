@@ -8,16 +8,17 @@
 
 namespace rt::sdk {
 
-// All sizes are in pixels.
+// The window that a convolution or a pooling moves over an image. All sizes are in pixels.
 struct Window {
-  int64_t kernel_h, kernel_w;
-  int64_t stride_h, stride_w;
-  int64_t pad_top, pad_bottom, pad_left, pad_right;
-  int64_t dilation_h, dilation_w;
+  int64_t kernel_h, kernel_w;                        // its height and width
+  int64_t stride_h, stride_w;                        // from one window to the next
+  int64_t pad_top, pad_bottom, pad_left, pad_right;  // around the image
+  int64_t dilation_h, dilation_w;                    // from one row or column of it to the next
 
-  // The row of the image that row `kh` of the window reads for output row `p`, and the column
-  // likewise. Both may be outside the image.
+  // Returns the row of the image that row `kh` of the window reads for output row `p`; it may be
+  // outside of the image.
   int64_t row(int64_t p, int64_t kh) const { return p * stride_h - pad_top + kh * dilation_h; }
+  // The same for columns.
   int64_t column(int64_t q, int64_t kw) const { return q * stride_w - pad_left + kw * dilation_w; }
 };
 
@@ -45,6 +46,7 @@ inline Window convolution_window(const Operation& op, int64_t kernel_h, int64_t 
   return w;
 }
 
+// Throws unless `padding`, the attribute `name`, is less than the size of the kernel.
 inline void expect_padding_below(const Operation& op, const char* name, int64_t padding,
                                  int64_t kernel) {
   if (padding < kernel) return;

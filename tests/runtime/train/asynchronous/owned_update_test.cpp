@@ -1,3 +1,4 @@
+// Compares updates of an owned range with loops written here.
 #include "runtime/train/asynchronous/owned_update.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Checks that tensors are put together from any slices, and refused where shapes differ.
 #include "runtime/train/checkpoint/assembly.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Checks manifests, damaged files, retention and clean-up of checkpoint folders.
 #include "runtime/train/checkpoint/folder.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Checks that the state of a job comes back, also that of older programs.
 #include "runtime/train/checkpoint/saved_state.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Checks what random slices have in common, and their text.
 #include "runtime/train/checkpoint/slice.h"
 
 #include <gmock/gmock.h>

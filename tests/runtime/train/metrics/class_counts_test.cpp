@@ -1,3 +1,4 @@
+// Compares counted metrics with numbers by hand.
 #include "runtime/train/metrics/class_counts.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Compares areas under curves with numbers by hand, on any number of ranks.
 #include "runtime/train/metrics/class_scores.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Compares metrics of regressions with numbers by hand.
 #include "runtime/train/metrics/target_sums.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Checks which metrics fit which task, and ignored labels on several ranks.
 #include "runtime/train/metrics/validation_metrics.h"
 
 #include <gmock/gmock.h>
