@@ -48,6 +48,12 @@ configure_single() {
   configure release -B build-single -DRUNTIME_BUILD_TESTS=ON -DRUNTIME_UNITY=OFF -DRUNTIME_PRECOMPILE=OFF $(gpu_options) >/dev/null
 }
 
+# changed_code <commit> <pattern...>: prints the files of these patterns, as git knows them, that differ from the commit in more than
+# comments.
+changed_code() {
+  git diff --numstat --no-renames --diff-filter=d --ignore-matching-lines='^ *//' "$1" -- "${@:2}" | cut -f 3
+}
+
 # base_commit: the commit that a change is compared with: where the branch left origin/main; on the main branch itself the
 # one before the last.
 base_commit() {

@@ -15,8 +15,8 @@ wanted() {
   case "${1:-}" in
     --all) git ls-files '*.cpp' '*.h' ;;
     "")
-      git diff --name-only --diff-filter=d "$(base_commit)" -- '*.cpp'
-      if [ -n "$(git diff --name-only "$(base_commit)" -- '*.h')" ]; then git ls-files '*.h'; fi
+      changed_code "$(base_commit)" '*.cpp'
+      if [ -n "$(changed_code "$(base_commit)" '*.h')" ]; then git ls-files '*.h'; fi
       ;;
     *) printf '%s\n' "$@" ;;
   esac

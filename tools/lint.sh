@@ -28,8 +28,8 @@ done
 command -v clang-tidy >/dev/null || die "clang-tidy is not installed; tools/setup.sh --dev installs it"
 configure_single
 
-# changed_files: the .cpp files that differ from $base.
-changed_files() { git diff --name-only --diff-filter=d "${base:-$(base_commit)}" -- '*.cpp'; }
+# changed_files: the .cpp files that differ from $base in more than comments.
+changed_files() { changed_code "${base:-$(base_commit)}" '*.cpp'; }
 
 if [ $# -gt 0 ]; then
   candidates=("$@")

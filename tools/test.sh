@@ -26,13 +26,13 @@ esac
 # Tests are compiled with -O0 and precompiled headers, which together halve the time of their compilation. The libraries
 # keep the build's flags; their sources are compiled together, which halves their time (tools/includes.sh finds includes
 # that are missing). Without an AMD GPU the kernels of the plugin rocm, which take minutes, are built for the long tests
-# only, but for one file.
+# only, but for one file; with RUNTIME_ROCM_CANARY=ON in the environment not even for those.
 build_release() {
-  local canary=OFF
+  local canary=${RUNTIME_ROCM_CANARY:-OFF}
   if [[ "$release_tests" == short || "$release_tests" == unit ]] && ! has_amd_gpu; then canary=ON; fi
   # shellcheck disable=SC2046  # several options
   configure release -DRUNTIME_BUILD_TESTS=ON -DRUNTIME_TEST_OPTIONS=-O0 -DRUNTIME_PRECOMPILE=TESTS -DRUNTIME_UNITY=ON \
-    -DRUNTIME_PLUGINS="cpu;cuda;rocm;gloo;mpi;nccl" -DRUNTIME_ROCM_CANARY=$canary $(gpu_options) && build release
+    -DRUNTIME_PLUGINS="cpu;cuda;rocm;gloo;mpi;nccl" -DRUNTIME_ROCM_CANARY="$canary" $(gpu_options) && build release
 }
 
 # The sanitizer builds precompile the headers of the libraries too, which saves a sixth of their time. Line numbers are
