@@ -3,6 +3,7 @@
 #ifndef RT_SDK_DEFINITION_H_
 #define RT_SDK_DEFINITION_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -96,6 +97,22 @@ struct Definition {
   uint32_t traits = 0;  // Trait
 
   constexpr bool has(Trait trait) const { return (traits & trait) != 0; }
+  // The row of input `i` of an operation; nullptr for the operand of a post-operation.
+  constexpr const OperandDefinition* input(size_t i) const {
+    if (!inputs.empty() && inputs[inputs.size() - 1].is(OperandDefinition::kRepeated))
+      i = std::min(i, inputs.size() - 1);
+    return i < inputs.size() ? &inputs[i] : nullptr;
+  }
+  // The row of output `i` of an operation with `input_count` inputs of its own; nullptr for what a
+  // post-operation stores. An output that has the name of an input is left out where that input is.
+  constexpr const OperandDefinition* output(size_t i, size_t input_count) const {
+    for (const OperandDefinition& row : outputs) {
+      const OperandDefinition* const source = inputs.find(row.name);
+      const bool left_out = source != nullptr && source >= inputs.begin() + input_count;
+      if (!left_out && i-- == 0) return &row;
+    }
+    return nullptr;
+  }
 };
 
 }  // namespace rt::sdk
