@@ -250,12 +250,12 @@ std::unique_ptr<Plan> make_fill(const NativeContext& context, const Operation& o
 constexpr NativeKernel kKernels[] = {
     {RT_OP_ACTIVATION, LayoutRule::kElementwise, make_activation},
     {RT_OP_ACTIVATION_BACKWARD, LayoutRule::kElementwise, make_activation_backward},
-    {RT_OP_ADD, LayoutRule::kElementwise, make_binary, true},
+    {RT_OP_ADD, LayoutRule::kElementwise, make_binary, NativeKernel::kFuses},
     {RT_OP_SUBTRACT, LayoutRule::kCanonical, make_binary},
     {RT_OP_MULTIPLY, LayoutRule::kElementwise, make_binary},
     {RT_OP_DIVIDE, LayoutRule::kCanonical, make_binary},
     {RT_OP_SCALE, LayoutRule::kCanonical, make_scale},
-    {RT_OP_COPY, LayoutRule::kElementwise, make_copy},
+    {RT_OP_COPY, LayoutRule::kElementwise, make_copy, NativeKernel::kBfloat16},
     {RT_OP_FILL, LayoutRule::kCanonical, make_fill},
 };
 

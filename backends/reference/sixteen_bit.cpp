@@ -74,8 +74,8 @@ bool is_wide(const Operation& op, const Definition& definition, const Operand& o
 
 bool has_sixteen_bit_form(const Definition& definition) {
   const auto takes = [](const OperandDefinition& operand) {
-    return !operand.is(OperandDefinition::kWide) && !operand.is(OperandDefinition::kIndex) &&
-           !operand.is(OperandDefinition::kCounter);
+    return !operand.is(OperandDefinition::kWide | OperandDefinition::kIndex |
+                       OperandDefinition::kCounter);
   };
   return std::any_of(definition.inputs.begin(), definition.inputs.end(), takes) ||
          std::any_of(definition.outputs.begin(), definition.outputs.end(), takes);

@@ -40,7 +40,8 @@ struct OperandDefinition {
   std::string_view dims = {};
   uint32_t properties = 0;  // Property
 
-  constexpr bool is(Property property) const { return (properties & property) != 0; }
+  // Whether it has one of the properties.
+  constexpr bool is(uint32_t any) const { return (properties & any) != 0; }
 };
 
 // An integer or a number that an operation has.
@@ -96,7 +97,8 @@ struct Definition {
   DefinitionList<AttributeDefinition, 32> attributes = {};
   uint32_t traits = 0;  // Trait
 
-  constexpr bool has(Trait trait) const { return (traits & trait) != 0; }
+  // Whether it has one of the traits.
+  constexpr bool has(uint32_t any) const { return (traits & any) != 0; }
   // The row of input `i` of an operation; nullptr for the operand of a post-operation.
   constexpr const OperandDefinition* input(size_t i) const {
     if (!inputs.empty() && inputs[inputs.size() - 1].is(OperandDefinition::kRepeated))
