@@ -1,7 +1,11 @@
 // Asks a plugin for support and candidates, and measures candidates within a budget of time.
 #include "runtime/exec/device_target.h"
 
+#include <pwd.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <functional>
 #include <limits>
@@ -347,12 +351,26 @@ void DeviceTarget::remember(const Graph& graph, const graph::LayoutDecision& dec
   if (measures()) cache_for(options_, *device_, graph).write(decision);
 }
 
+namespace {
+
+// As the list of users has it: services and containers often run without the variable HOME. "": the
+// user is not listed.
+std::string home_of_this_user() {
+  std::array<char, 4096> texts;
+  passwd entry{}, *found = nullptr;
+  ::getpwuid_r(::getuid(), &entry, texts.data(), texts.size(), &found);
+  return found == nullptr || found->pw_dir == nullptr ? "" : found->pw_dir;
+}
+
+}  // namespace
+
 std::filesystem::path default_cache_folder() {
   if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && *xdg != '\0')
     return std::filesystem::path(xdg) / "runtime";
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0')
-    return std::filesystem::path(home) / ".cache" / "runtime";
-  return {};
+  std::string home = std::getenv("HOME") == nullptr ? "" : std::getenv("HOME");
+  if (home.empty()) home = home_of_this_user();
+  return home.empty() ? std::filesystem::path()
+                      : std::filesystem::path(home) / ".cache" / "runtime";
 }
 
 }  // namespace runtime::exec

@@ -34,7 +34,8 @@ class Situation(unittest.TestCase):
 
     def runtime(self, *arguments, code=0, environment=None, seconds=120, folder=""):
         """Runs the program in a folder of the test, and returns what it printed on both streams; it must end with the exit code `code`."""
-        done = subprocess.run([RUNTIME, *arguments], cwd=self.path(folder), env={**os.environ, **(environment or {})}, text=True,
+        environment = {**os.environ, "XDG_CACHE_HOME": self.path("cache"), **(environment or {})}
+        done = subprocess.run([RUNTIME, *arguments], cwd=self.path(folder), env=environment, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=seconds, check=False)
         self.assertEqual(done.returncode, code, f"{' '.join(arguments)}\n{done.stdout}")
         return done.stdout

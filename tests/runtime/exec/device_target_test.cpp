@@ -2,10 +2,16 @@
 #include "runtime/exec/device_target.h"
 
 #include <gtest/gtest.h>
+#include <pwd.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <optional>
 #include <random>
+#include <string>
 
 #include "runtime/exec/decision_cache.h"
 #include "runtime/graph/fuse.h"
@@ -291,6 +297,35 @@ TEST_F(DeviceTargetTest, WhateverIsMeasuredTheNetworkRunsAndAgrees) {
       EXPECT_LE(distance(actual, expected), 1e-4);
     }
   }
+}
+
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old;
+    value == nullptr ? ::unsetenv(name) : ::setenv(name, value, 1);
+  }
+  ~Variable() { old_ ? ::setenv(name_, old_->c_str(), 1) : ::unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> old_;
+};
+
+TEST(DefaultCacheFolder, IsThatOfTheUserAlsoWithoutHome) {
+  const Variable no_cache("XDG_CACHE_HOME", nullptr);
+  {
+    const Variable home("HOME", "/somewhere");
+    EXPECT_EQ(default_cache_folder(), "/somewhere/.cache/runtime");
+    const Variable cache("XDG_CACHE_HOME", "/elsewhere");
+    EXPECT_EQ(default_cache_folder(), "/elsewhere/runtime");
+  }
+  const Variable no_home("HOME", nullptr);
+  const passwd* user = ::getpwuid(::getuid());
+  if (user == nullptr) GTEST_SKIP() << "this user is not listed";
+  EXPECT_EQ(default_cache_folder(), std::filesystem::path(user->pw_dir) / ".cache" / "runtime");
 }
 
 }  // namespace
