@@ -21,7 +21,7 @@ constexpr uint32_t kDirect = 1;
 constexpr uint32_t kWinograd = 2;
 
 // A convolution as oneDNN describes it. The dims of the weights are [G,]O,I,KH,KW.
-struct Problem {
+struct ConvolutionProblem {
   Pass pass;
   Dims strides, dilates, padding_begin, padding_end;
   std::array<MemoryDesc, kRoles> canonical;
@@ -35,7 +35,7 @@ struct Problem {
 };
 
 // One primitive description for which oneDNN has an implementation.
-struct Variant {
+struct ConvolutionVariant {
   uint32_t algorithm = kDirect;
   dnnl::primitive_desc_base desc;
   std::array<MemoryDesc, kRoles> actual;   // the layouts that the primitive works on
@@ -49,8 +49,8 @@ struct Variant {
   bool wide = false;
 };
 
-Problem parse(const Operation& op) {
-  Problem p;
+ConvolutionProblem parse_convolution(const Operation& op) {
+  ConvolutionProblem p;
   constexpr auto in = Slot::Kind::kInput, out = Slot::Kind::kOutput;
   const bool forward = op.is(RT_OP_CONV2D), data = op.is(RT_OP_CONV2D_BACKWARD_DATA);
   p.pass = forward ? Pass::kForward : data ? Pass::kBackwardData : Pass::kBackwardWeights;
@@ -85,7 +85,7 @@ MemoryDesc any_desc(const MemoryDesc& desc) {
 }
 
 // The bias or its gradient.
-MemoryDesc vector_desc(const Problem& p) {
+MemoryDesc vector_desc(const ConvolutionProblem& p) {
   return strided_desc({p.output_channels}, {1}, p.bfloat16 ? DataType::bf16 : DataType::f32);
 }
 
@@ -96,19 +96,20 @@ dnnl::algorithm onednn_algorithm(uint32_t algorithm) {
 
 using Descs = std::array<MemoryDesc, kRoles>;
 
-bool stays_inside(const Problem& p, const dnnl::convolution_backward_weights::primitive_desc& d) {
+bool stays_inside(const ConvolutionProblem& p,
+                  const dnnl::convolution_backward_weights::primitive_desc& d) {
   const MemoryParts source = take_apart(d.src_desc());
   return weight_gradient_stays_inside(d.impl_info_str(), p.window, source.dims[1],
                                       source.inner_blocks.empty());
 }
 
 // oneDNN's descriptions share what they refer to, so the base keeps all of it.
-void keep(const dnnl::primitive_desc_base& desc, Variant& v) { v.desc = desc; }
+void keep(const dnnl::primitive_desc_base& desc, ConvolutionVariant& v) { v.desc = desc; }
 
 // Fills v.desc and v.actual; returns false if oneDNN has no such primitive. Gradients need the
 // description of the forward primitive as well: oneDNN calls it their hint.
-bool describe(const OnednnContext& context, const Problem& p, const Descs& m,
-              const dnnl::primitive_attr& attr, bool bias, Variant& v) {
+bool describe(const OnednnContext& context, const ConvolutionProblem& p, const Descs& m,
+              const dnnl::primitive_attr& attr, bool bias, ConvolutionVariant& v) {
   const auto algorithm = onednn_algorithm(v.algorithm);
   const MemoryDesc bias_desc = bias || p.bias_gradient ? vector_desc(p) : MemoryDesc();
   const auto forward = make_desc<dnnl::convolution_forward>(
@@ -143,7 +144,7 @@ bool describe(const OnednnContext& context, const Problem& p, const Descs& m,
   return true;
 }
 
-uint64_t moved_bytes(const Problem& p, const Variant& v) {
+uint64_t moved_bytes(const ConvolutionProblem& p, const ConvolutionVariant& v) {
   uint64_t bytes = 0;
   for (size_t role = 0; role < kRoles; ++role) {
     if (v.layouts[role] == RT_LAYOUT_CANONICAL && !same_memory(v.actual[role], p.canonical[role])) {
@@ -155,7 +156,8 @@ uint64_t moved_bytes(const Problem& p, const Variant& v) {
 
 // Nanoseconds of one launch. The rates are fractions of the peak, from measurements of oneDNN 2.6
 // (see README.md).
-double estimate(const Engine& engine, const Problem& p, const Variant& v, uint32_t chained) {
+double estimate(const Engine& engine, const ConvolutionProblem& p, const ConvolutionVariant& v,
+                uint32_t chained) {
   // Kernels for blocked images compute whole blocks of channels, padding included; those for NHWC
   // do not.
   const bool blocked = !take_apart(v.actual[kDestination]).inner_blocks.empty();
@@ -186,7 +188,7 @@ double estimate(const Engine& engine, const Problem& p, const Variant& v, uint32
          (moved ? reorder_ns(engine, moved) : 0.0);
 }
 
-bool residual_is_verified(const Problem& p, const Variant& v) {
+bool residual_is_verified(const ConvolutionProblem& p, const ConvolutionVariant& v) {
   const bool binary = !v.post.binary_inputs.empty(), sum = v.post.sum_input >= 0;
   const Residual residual = binary ? Residual::kBinary : sum ? Residual::kSum : Residual::kNone;
   const Axis rows{p.in_h,          p.out_h, p.kernel_h, p.window.stride_h, p.window.dilation_h,
@@ -194,7 +196,7 @@ bool residual_is_verified(const Problem& p, const Variant& v) {
   return adds_residual_rightly(v.desc.impl_info_str(), residual, rows);
 }
 
-Role output_role(const Problem& p) {
+Role output_role(const ConvolutionProblem& p) {
   return p.pass == Pass::kForward        ? kDestination
          : p.pass == Pass::kBackwardData ? kSource
                                          : kWeights;
@@ -202,8 +204,8 @@ Role output_role(const Problem& p) {
 
 // As describe_with_post_ops, in bfloat16: only a bias becomes part of the primitive, because no
 // search has found which implementations add residuals rightly.
-bool describe_bfloat16(const OnednnContext& context, const Operation& op, const Problem& p,
-                       const Descs& m, Variant& v) {
+bool describe_bfloat16(const OnednnContext& context, const Operation& op,
+                       const ConvolutionProblem& p, const Descs& m, ConvolutionVariant& v) {
   v.post = PrimitivePostOps{};
   if (p.pass == Pass::kForward) v.post = primitive_post_ops(op, m[kDestination], Residual::kNone);
   v.wide = !commutes_with_rounding(op, v.post.taken);
@@ -216,8 +218,8 @@ bool describe_bfloat16(const OnednnContext& context, const Operation& op, const 
 }
 
 // Describes the primitive with as many post-operations inside it as possible.
-bool describe_with_post_ops(const OnednnContext& context, const Operation& op, const Problem& p,
-                            const Descs& m, Variant& v) {
+bool describe_with_post_ops(const OnednnContext& context, const Operation& op,
+                            const ConvolutionProblem& p, const Descs& m, ConvolutionVariant& v) {
   if (p.bfloat16) return describe_bfloat16(context, op, p, m, v);
   if (p.pass != Pass::kForward || op.post_op_count() == 0) {
     v.post = PrimitivePostOps{};
@@ -242,9 +244,9 @@ bool describe_with_post_ops(const OnednnContext& context, const Operation& op, c
 
 // `choice[role]` lets oneDNN choose the layout of that operand; if the operand is canonical, the
 // plan then reorders it.
-std::optional<Variant> make_variant(const OnednnContext& context, const Operation& op,
-                                    const Problem& p, uint32_t algorithm,
-                                    const std::array<bool, kRoles>& choice) {
+std::optional<ConvolutionVariant> make_variant(const OnednnContext& context, const Operation& op,
+                                               const ConvolutionProblem& p, uint32_t algorithm,
+                                               const std::array<bool, kRoles>& choice) {
   Descs m;
   for (size_t role = 0; role < kRoles; ++role) {
     const uint64_t given = p.layouts[role];
@@ -258,7 +260,7 @@ std::optional<Variant> make_variant(const OnednnContext& context, const Operatio
       m[role] = layout->foreign;
     }
   }
-  Variant v;
+  ConvolutionVariant v;
   v.algorithm = algorithm;
   if (!describe_with_post_ops(context, op, p, m, v)) return std::nullopt;
   for (size_t role = 0; role < kRoles; ++role) {
@@ -275,14 +277,14 @@ std::optional<Variant> make_variant(const OnednnContext& context, const Operatio
   return v;
 }
 
-bool wants_winograd(const OnednnContext& context, const Problem& p) {
+bool wants_winograd(const OnednnContext& context, const ConvolutionProblem& p) {
   return context.engine.winograd() && !p.bfloat16 && p.kernel_h == 3 && p.kernel_w == 3 &&
          p.strides == Dims{1, 1} && p.dilates == Dims{0, 0} &&
          (p.pass != Pass::kBackwardData || winograd_data_gradient_is_right(p.window));
 }
 
-void add_unless_known(std::vector<Variant>& variants, Variant variant) {
-  for (const Variant& known : variants) {
+void add_unless_known(std::vector<ConvolutionVariant>& variants, ConvolutionVariant variant) {
+  for (const ConvolutionVariant& known : variants) {
     if (known.algorithm == variant.algorithm && known.layouts == variant.layouts) return;
   }
   variants.push_back(std::move(variant));
@@ -294,8 +296,10 @@ struct Freedom {
   bool source = false, destination = false, reference = false;
 };
 
-std::vector<Variant> variants(const OnednnContext& context, const Operation& op, const Problem& p) {
-  std::vector<Variant> found;
+std::vector<ConvolutionVariant> convolution_variants(const OnednnContext& context,
+                                                     const Operation& op,
+                                                     const ConvolutionProblem& p) {
+  std::vector<ConvolutionVariant> found;
   const bool foreign_weights =
       p.layouts[kWeights] != RT_LAYOUT_CANONICAL && p.layouts[kWeights] != RT_LAYOUT_ANY;
   const auto attempt = [&](uint32_t algorithm, const Freedom& may) {
@@ -317,7 +321,7 @@ std::vector<Variant> variants(const OnednnContext& context, const Operation& op,
   }
   // If only reference kernels take these layouts, reorder every operand inside the plan. If oneDNN
   // has no kernel for that either, accept the reference kernel.
-  const auto direct = [](const Variant& v) { return v.algorithm == kDirect; };
+  const auto direct = [](const ConvolutionVariant& v) { return v.algorithm == kDirect; };
   const auto have_direct = [&] { return std::any_of(found.begin(), found.end(), direct); };
   if (!have_direct()) attempt(kDirect, {.source = true, .destination = true});
   if (!have_direct()) attempt(kDirect, {.reference = true});
@@ -325,19 +329,21 @@ std::vector<Variant> variants(const OnednnContext& context, const Operation& op,
 }
 
 std::optional<ChannelOrder> output_channels(const OnednnContext& context, const Operation& op,
-                                            const Problem& p, const Variant& v) {
+                                            const ConvolutionProblem& p,
+                                            const ConvolutionVariant& v) {
   rt_tensor_desc output = op.output(0);
   output.layout = v.layouts[output_role(p)];
   return context.engine.channel_order(output);
 }
 
 // The post-operations that are fused: PostChain applies those that the primitive does not.
-uint32_t fused_prefix(const OnednnContext& context, const Operation& op, const Problem& p,
-                      const Variant& v) {
+uint32_t fused_prefix(const OnednnContext& context, const Operation& op,
+                      const ConvolutionProblem& p, const ConvolutionVariant& v) {
   return chain_prefix(op, output_channels(context, op, p, v), v.post.taken);
 }
 
-Candidate to_candidate(const Operation& op, const Problem& p, const Variant& v) {
+Candidate to_candidate(const Operation& op, const ConvolutionProblem& p,
+                       const ConvolutionVariant& v) {
   Candidate c;
   c.algorithm = v.algorithm;
   c.estimated_ns = v.estimated_ns;
@@ -366,7 +372,7 @@ bool respects_operands(const Operation& op, const Candidate& c) {
 }
 
 void add_bindings(const OnednnContext& context, PrimitivePlan& plan, const Operation& op,
-                  const Problem& p, const Variant& v) {
+                  const ConvolutionProblem& p, const ConvolutionVariant& v) {
   constexpr int kArguments[3][kRoles] = {{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
                                          {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST},
                                          {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST}};
@@ -419,7 +425,7 @@ void add_bindings(const OnednnContext& context, PrimitivePlan& plan, const Opera
 
 // Post-operations of the primitive read their operands in the layout of the output as the caller
 // sees it. So an output that is reordered inside the plan excludes them.
-bool usable(const Operation& op, const Problem& p, const Variant& v) {
+bool usable(const Operation& op, const ConvolutionProblem& p, const ConvolutionVariant& v) {
   const bool output_moves = v.layouts[kDestination] == RT_LAYOUT_CANONICAL &&
                             !same_memory(v.actual[kDestination], p.canonical[kDestination]);
   return !(p.pass == Pass::kForward && output_moves &&
@@ -459,11 +465,11 @@ std::unique_ptr<Plan> create_wide(const OnednnContext& context, const Operation&
 Answer query_convolution(const OnednnContext& context, const Operation& op) {
   if (must_be_wide(op)) return query_wide(context, op);
   check_post_ops(op);
-  const Problem p = parse(op);
+  const ConvolutionProblem p = parse_convolution(op);
   Answer answer;
   answer.post_ops_fused = op.post_op_count();
   answer.tolerance = 2e-5;
-  for (const Variant& v : variants(context, op, p)) {
+  for (const ConvolutionVariant& v : convolution_variants(context, op, p)) {
     const Candidate candidate = to_candidate(op, p, v);
     if (!usable(op, p, v) || !respects_operands(op, candidate)) continue;
     answer.post_ops_fused = std::min(answer.post_ops_fused, fused_prefix(context, op, p, v));
@@ -483,9 +489,9 @@ std::unique_ptr<Plan> create_convolution(const OnednnContext& context, const Ope
                                          uint32_t algorithm) {
   if (must_be_wide(op)) return create_wide(context, op, algorithm);
   check_post_ops(op);
-  const Problem p = parse(op);
+  const ConvolutionProblem p = parse_convolution(op);
   const uint32_t wanted = algorithm == 0 ? kDirect : algorithm;
-  for (const Variant& v : variants(context, op, p)) {
+  for (const ConvolutionVariant& v : convolution_variants(context, op, p)) {
     if (v.algorithm != wanted || !usable(op, p, v)) continue;
     check_prefix(op, fused_prefix(context, op, p, v));
     auto plan = std::make_unique<PrimitivePlan>(context.engine, context.onednn, v.name);

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "backends/cpu/host_limits.h"
+#include "backends/cpu/layouts.h"
 #include "backends/cpu/objects.h"
 #include "rt/sdk/error.h"
 #include "rt/sdk/structs.h"
@@ -14,11 +15,6 @@ namespace {
 using rt::sdk::Error;
 using rt::sdk::format;
 using rt::sdk::guard;
-
-rt_tensor_desc with_layout(rt_tensor_desc tensor, uint64_t layout) {
-  tensor.layout = layout;
-  return tensor;
-}
 
 rt_candidate to_c(const Engine& engine, const Operation& op, const Candidate& candidate,
                   uint64_t algorithm) {

@@ -14,6 +14,12 @@
 
 namespace backends::cpu {
 
+// The same tensor in another layout.
+inline rt_tensor_desc with_layout(rt_tensor_desc tensor, uint64_t layout) {
+  tensor.layout = layout;
+  return tensor;
+}
+
 // Canonical tensors in oneDNN's logical order of dimensions: image_desc is N,C,H,W over memory in
 // NHWC, weights_desc [G,]O,I,H,W over memory in OHWI.
 MemoryDesc image_desc(const rt_tensor_desc& tensor);

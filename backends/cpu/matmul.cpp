@@ -16,7 +16,7 @@ namespace {
 constexpr uint32_t kPlain = 1, kGemm = 2;
 
 // The matrices a, b and c as oneDNN describes them. All have the same rank.
-struct Problem {
+struct MatmulProblem {
   MemoryDesc a, b, c;
   bool shared_b = false;  // b is 2-D and may be packed
   double multiply_adds = 0;
@@ -60,7 +60,7 @@ Dims collapse(const Dims& dims) {
           "; expected [...,M,K] [...,K,N] -> [...,M,N] after transpositions");
 }
 
-void check_types(const Operation& op) {
+void check_matmul_types(const Operation& op) {
   const rt_dtype a = op.input(0).dtype, c = op.output(0).dtype;
   if (op.input(1).dtype == a && (c == a || (a == RT_BFLOAT16 && c == RT_FLOAT32))) return;
   op.fail("types do not fit: a " + rt::sdk::to_string(op.input(0)) + ", b " +
@@ -78,8 +78,8 @@ void check_shapes(const Operation& op, const MemoryDesc& a, const MemoryDesc& b,
   if (!fits) refuse_shapes(op);
 }
 
-Problem parse(const Operation& op) {
-  check_types(op);
+MatmulProblem parse_matmul(const Operation& op) {
+  check_matmul_types(op);
   const bool ta = op.integer(RT_ATTR_TRANSPOSE_A, 0) != 0;
   const bool tb = op.integer(RT_ATTR_TRANSPOSE_B, 0) != 0;
   Dims a = dims_of(op.input(0)), b = dims_of(op.input(1)), c = dims_of(op.output(0));
@@ -88,7 +88,7 @@ Problem parse(const Operation& op) {
     refuse_shapes(op);
   }
   if (!std::equal(a.begin(), a.end() - 2, c.begin())) refuse_shapes(op);
-  Problem p;
+  MatmulProblem p;
   p.shared_b = b.size() == 2 && (a.size() == 2 || !ta);
   if (p.shared_b && a.size() > 2) {  // the rows of all batches as one matrix
     const auto flatten = [](const Dims& d) {
@@ -112,7 +112,7 @@ Problem parse(const Operation& op) {
   return p;
 }
 
-struct Variant {
+struct MatmulVariant {
   dnnl::primitive_desc_base desc;
   MemoryDesc b;
   uint64_t layout = RT_LAYOUT_CANONICAL;
@@ -122,7 +122,7 @@ struct Variant {
   MemoryDesc c;
 };
 
-MemoryDesc bias_desc(const Problem& p) {
+MemoryDesc bias_desc(const MatmulProblem& p) {
   Dims dims(p.rank, 1);
   dims.back() = p.columns;
   return strided_desc(dims, dense_strides(dims), take_apart(p.c).type);
@@ -135,10 +135,10 @@ MemoryDesc wide_desc(const MemoryDesc& c) {
 }
 
 // `b` is the description that the weights have, or one of the format "any".
-std::optional<Variant> describe(const OnednnContext& context, const Operation& op, const Problem& p,
-                                const MemoryDesc& b) {
+std::optional<MatmulVariant> describe(const OnednnContext& context, const Operation& op,
+                                      const MatmulProblem& p, const MemoryDesc& b) {
   for (const Residual residual : {Residual::kBinary, Residual::kSum, Residual::kNone}) {
-    Variant v;
+    MatmulVariant v;
     v.post = primitive_post_ops(op, p.c, residual);
     v.wide = op.output(0).dtype == RT_BFLOAT16 && !commutes_with_rounding(op, v.post.taken);
     if (v.wide && v.post.sum_input >= 0) continue;
@@ -160,20 +160,21 @@ std::optional<Variant> describe(const OnednnContext& context, const Operation& o
 }
 
 // Nanoseconds of the pass over c that applies the post-operations that are not fused.
-double chain_ns(const Engine& engine, const Operation& op, const Problem& p, uint32_t fused) {
+double chain_ns(const Engine& engine, const Operation& op, const MatmulProblem& p, uint32_t fused) {
   return fused < op.post_op_count()
              ? 2.0 * static_cast<double>(p.c.get_size()) / engine.bytes_per_ns()
              : 0.0;
 }
 
-double estimate_gemm(const Engine& engine, const Operation& op, const Problem& p) {
+double estimate_gemm(const Engine& engine, const Operation& op, const MatmulProblem& p) {
   const double bytes = static_cast<double>(p.a.get_size() + p.b.get_size() + p.c.get_size());
   return 4000.0 + chain_ns(engine, op, p, 0) +
          std::max(2.0 * p.multiply_adds / (0.84 * engine.peak_flops_per_ns()),
                   bytes / engine.bytes_per_ns());
 }
 
-double estimate(const Engine& engine, const Operation& op, const Problem& p, const Variant& v) {
+double estimate(const Engine& engine, const Operation& op, const MatmulProblem& p,
+                const MatmulVariant& v) {
   const bool reference = std::string(v.desc.impl_info_str()).find("ref") != std::string::npos;
   const double rate = reference ? 0.01 : v.layout == RT_LAYOUT_CANONICAL ? 0.75 : 0.85;
   const double peak = engine.peak_flops_per_ns() * (p.bfloat16 ? engine.bfloat16_speed() : 1.0);
@@ -183,13 +184,14 @@ double estimate(const Engine& engine, const Operation& op, const Problem& p, con
          std::max(compute, bytes / engine.bytes_per_ns());
 }
 
-std::vector<Variant> variants(const OnednnContext& context, const Operation& op, const Problem& p) {
-  std::vector<Variant> found;
+std::vector<MatmulVariant> matmul_variants(const OnednnContext& context, const Operation& op,
+                                           const MatmulProblem& p) {
+  std::vector<MatmulVariant> found;
   const uint64_t given = op.input(1).layout;
   const auto add = [&](const MemoryDesc& b) {
     auto v = describe(context, op, p, b);
     if (!v) return;
-    for (const Variant& known : found) {
+    for (const MatmulVariant& known : found) {
       if (known.layout == v->layout) return;
     }
     found.push_back(std::move(*v));
@@ -206,13 +208,13 @@ std::vector<Variant> variants(const OnednnContext& context, const Operation& op,
   return found;
 }
 
-bool gemm_takes(const Operation& op, const Problem& p) {
+bool gemm_takes(const Operation& op, const MatmulProblem& p) {
   const uint64_t b = op.input(1).layout;
   return !p.bfloat16 && p.rank == 2 && (b == RT_LAYOUT_CANONICAL || b == RT_LAYOUT_ANY);
 }
 
 std::unique_ptr<Plan> create_gemm(const OnednnContext& context, const Operation& op,
-                                  const Problem& p) {
+                                  const MatmulProblem& p) {
   const Dims a = take_apart(p.a).dims;
   const int64_t m = a[0], k = a[1], n = p.columns;
   const PostChain chain(op, ChannelOrder::innermost(n));
@@ -251,12 +253,12 @@ bool others_canonical(const Operation& op) {
 
 Answer query_matmul(const OnednnContext& context, const Operation& op) {
   check_post_ops(op);
-  const Problem p = parse(op);
+  const MatmulProblem p = parse_matmul(op);
   Answer answer;
   // c is canonical, so PostChain can apply whatever the primitive does not.
   answer.post_ops_fused = op.post_op_count();
   if (others_canonical(op)) {
-    for (const Variant& v : variants(context, op, p)) {
+    for (const MatmulVariant& v : matmul_variants(context, op, p)) {
       Candidate c;
       c.algorithm = kPlain;
       c.estimated_ns = estimate(context.engine, op, p, v);
@@ -284,18 +286,18 @@ Answer query_matmul(const OnednnContext& context, const Operation& op) {
 std::unique_ptr<Plan> create_matmul(const OnednnContext& context, const Operation& op,
                                     uint32_t algorithm) {
   check_post_ops(op);
-  const Problem p = parse(op);
+  const MatmulProblem p = parse_matmul(op);
   if (algorithm == kGemm && gemm_takes(op, p) && others_canonical(op)) {
     return create_gemm(context, op, p);
   }
-  auto found = variants(context, op, p);
+  auto found = matmul_variants(context, op, p);
   if (found.empty() || !others_canonical(op)) {
     if (algorithm == 0) return nullptr;
     throw rt::sdk::Error(RT_ERROR_UNSUPPORTED,
                          "matmul: this algorithm does not exist for these layouts; create only "
                          "what a query listed");
   }
-  const Variant& v = found.front();
+  const MatmulVariant& v = found.front();
   auto plan = std::make_unique<PrimitivePlan>(
       context.engine, context.onednn, std::string("onednn:matmul:") + v.desc.impl_info_str());
   constexpr auto in = Slot::Kind::kInput;

@@ -10,6 +10,7 @@
 #include "backends/cpu/engine.h"
 #include "backends/cpu/layouts.h"
 #include "backends/cpu/provider.h"
+#include "rt/sdk/expect.h"
 
 namespace backends::cpu {
 
@@ -67,7 +68,7 @@ T* output(const rt_launch& launch, uint32_t i) {
 }
 
 // These checks throw RT_ERROR_INVALID_ARGUMENT with the operand's name in the text.
-void expect_counts(const Operation& op, uint32_t inputs, uint32_t outputs);
+using rt::sdk::expect_counts;
 void expect_dtype(const Operation& op, const rt_tensor_desc& tensor, rt_dtype dtype,
                   const char* what);
 void expect_float(const Operation& op);  // every operand is float32

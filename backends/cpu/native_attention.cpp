@@ -69,13 +69,13 @@ double attention_ns(const Engine& engine, const Operation& op) {
 
 namespace {
 
-constexpr NativeKernel kKernels[] = {
+constexpr NativeKernel kAttentionKernels[] = {
     {RT_OP_ATTENTION, LayoutRule::kCanonical, make_attention},
     {RT_OP_ATTENTION_BACKWARD, LayoutRule::kCanonical, make_attention_backward},
 };
 
 }  // namespace
 
-KernelTable attention_kernels() { return {kKernels, std::size(kKernels)}; }
+KernelTable attention_kernels() { return {kAttentionKernels, std::size(kAttentionKernels)}; }
 
 }  // namespace backends::cpu

@@ -430,20 +430,19 @@ std::unique_ptr<Plan> make_dropout(const NativeContext& context, const Operation
   return plan;
 }
 
-constexpr auto kCanonical = LayoutRule::kCanonical;
-constexpr NativeKernel kKernels[] = {
-    {RT_OP_EMBEDDING, kCanonical, make_embedding, NativeKernel::kBfloat16},
-    {RT_OP_EMBEDDING_BACKWARD, kCanonical, make_embedding_backward},
-    {RT_OP_TRANSPOSE, kCanonical, make_transpose, NativeKernel::kBfloat16},
-    {RT_OP_CONCAT, kCanonical, make_concat, NativeKernel::kBfloat16},
-    {RT_OP_SLICE, kCanonical, make_slice, NativeKernel::kBfloat16},
-    {RT_OP_PAD, kCanonical, make_pad, NativeKernel::kBfloat16},
-    {RT_OP_CAST, kCanonical, make_cast},
-    {RT_OP_DROPOUT, kCanonical, make_dropout},
+constexpr NativeKernel kDataKernels[] = {
+    {RT_OP_EMBEDDING, LayoutRule::kCanonical, make_embedding, NativeKernel::kBfloat16},
+    {RT_OP_EMBEDDING_BACKWARD, LayoutRule::kCanonical, make_embedding_backward},
+    {RT_OP_TRANSPOSE, LayoutRule::kCanonical, make_transpose, NativeKernel::kBfloat16},
+    {RT_OP_CONCAT, LayoutRule::kCanonical, make_concat, NativeKernel::kBfloat16},
+    {RT_OP_SLICE, LayoutRule::kCanonical, make_slice, NativeKernel::kBfloat16},
+    {RT_OP_PAD, LayoutRule::kCanonical, make_pad, NativeKernel::kBfloat16},
+    {RT_OP_CAST, LayoutRule::kCanonical, make_cast},
+    {RT_OP_DROPOUT, LayoutRule::kCanonical, make_dropout},
 };
 
 }  // namespace
 
-KernelTable data_kernels() { return {kKernels, std::size(kKernels)}; }
+KernelTable data_kernels() { return {kDataKernels, std::size(kDataKernels)}; }
 
 }  // namespace backends::cpu

@@ -245,7 +245,7 @@ std::unique_ptr<Plan> make_fill(const NativeContext& context, const Operation& o
   }
 }
 
-constexpr NativeKernel kKernels[] = {
+constexpr NativeKernel kElementwiseKernels[] = {
     {RT_OP_ACTIVATION, LayoutRule::kElementwise, make_activation},
     {RT_OP_ACTIVATION_BACKWARD, LayoutRule::kElementwise, make_activation_backward},
     {RT_OP_ADD, LayoutRule::kElementwise, make_binary<Binary::kAdd>, NativeKernel::kFuses},
@@ -259,6 +259,6 @@ constexpr NativeKernel kKernels[] = {
 
 }  // namespace
 
-KernelTable elementwise_kernels() { return {kKernels, std::size(kKernels)}; }
+KernelTable elementwise_kernels() { return {kElementwiseKernels, std::size(kElementwiseKernels)}; }
 
 }  // namespace backends::cpu

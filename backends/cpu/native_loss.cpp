@@ -322,25 +322,24 @@ std::unique_ptr<Plan> make_squared_error_backward(const NativeContext& context,
   return plan;
 }
 
-constexpr auto kCanonical = LayoutRule::kCanonical;
-constexpr NativeKernel kKernels[] = {
-    {RT_OP_SOFTMAX, kCanonical, make_softmax},
-    {RT_OP_SOFTMAX_BACKWARD, kCanonical, make_softmax_backward},
-    {RT_OP_LOG_SOFTMAX, kCanonical, make_softmax},
-    {RT_OP_LOG_SOFTMAX_BACKWARD, kCanonical, make_softmax_backward},
-    {RT_OP_CROSS_ENTROPY, kCanonical, make_cross_entropy},
-    {RT_OP_CROSS_ENTROPY_BACKWARD, kCanonical, make_cross_entropy_backward},
-    {RT_OP_CROSS_ENTROPY_WITH_GRADIENT, kCanonical, make_cross_entropy_with_gradient},
-    {RT_OP_CROSS_ENTROPY_STATISTICS, kCanonical, make_cross_entropy_statistics},
-    {RT_OP_CROSS_ENTROPY_MERGE, kCanonical, make_cross_entropy_merge},
-    {RT_OP_CROSS_ENTROPY_BACKWARD_APPLY, kCanonical, make_cross_entropy_backward_apply},
-    {RT_OP_MEAN_SQUARED_ERROR, kCanonical, make_squared_error},
-    {RT_OP_MEAN_SQUARED_ERROR_BACKWARD, kCanonical, make_squared_error_backward},
-    {RT_OP_CORRECT_COUNT, kCanonical, make_correct_count},
+constexpr NativeKernel kLossKernels[] = {
+    {RT_OP_SOFTMAX, LayoutRule::kCanonical, make_softmax},
+    {RT_OP_SOFTMAX_BACKWARD, LayoutRule::kCanonical, make_softmax_backward},
+    {RT_OP_LOG_SOFTMAX, LayoutRule::kCanonical, make_softmax},
+    {RT_OP_LOG_SOFTMAX_BACKWARD, LayoutRule::kCanonical, make_softmax_backward},
+    {RT_OP_CROSS_ENTROPY, LayoutRule::kCanonical, make_cross_entropy},
+    {RT_OP_CROSS_ENTROPY_BACKWARD, LayoutRule::kCanonical, make_cross_entropy_backward},
+    {RT_OP_CROSS_ENTROPY_WITH_GRADIENT, LayoutRule::kCanonical, make_cross_entropy_with_gradient},
+    {RT_OP_CROSS_ENTROPY_STATISTICS, LayoutRule::kCanonical, make_cross_entropy_statistics},
+    {RT_OP_CROSS_ENTROPY_MERGE, LayoutRule::kCanonical, make_cross_entropy_merge},
+    {RT_OP_CROSS_ENTROPY_BACKWARD_APPLY, LayoutRule::kCanonical, make_cross_entropy_backward_apply},
+    {RT_OP_MEAN_SQUARED_ERROR, LayoutRule::kCanonical, make_squared_error},
+    {RT_OP_MEAN_SQUARED_ERROR_BACKWARD, LayoutRule::kCanonical, make_squared_error_backward},
+    {RT_OP_CORRECT_COUNT, LayoutRule::kCanonical, make_correct_count},
 };
 
 }  // namespace
 
-KernelTable loss_kernels() { return {kKernels, std::size(kKernels)}; }
+KernelTable loss_kernels() { return {kLossKernels, std::size(kLossKernels)}; }
 
 }  // namespace backends::cpu

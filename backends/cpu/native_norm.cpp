@@ -116,7 +116,7 @@ struct Scratch {
 };
 
 // Operands may be in bfloat16 unless their rows say that they stay float32.
-void check_types(const Operation& op) {
+void check_norm_types(const Operation& op) {
   const rt_dtype type = is_narrow(op) ? RT_BFLOAT16 : RT_FLOAT32;
   const rt::sdk::Definition& definition = *rt::sdk::find_definition(op.name());
   const auto type_of = [&](const rt::sdk::OperandDefinition* row) {
@@ -223,7 +223,7 @@ void update_running(const rt_launch& l, uint32_t from, uint32_t to, const double
 
 std::unique_ptr<Plan> make_batch_norm(const NativeContext& context, const Operation& op) {
   expect_counts(op, 5, 3);
-  check_types(op);
+  check_norm_types(op);
   expect_same_dims(op, op.input(0), op.output(0));
   const int64_t channels = last_dim(op.input(0));
   check_vectors(op, 1, 5, channels);
@@ -263,7 +263,7 @@ std::unique_ptr<Plan> make_batch_norm(const NativeContext& context, const Operat
 
 std::unique_ptr<Plan> make_batch_norm_inference(const NativeContext& context, const Operation& op) {
   expect_counts(op, 5, 1);
-  check_types(op);
+  check_norm_types(op);
   expect_same_dims(op, op.input(0), op.output(0));
   const int64_t channels = last_dim(op.input(0));
   check_vectors(op, 1, 5, channels);
@@ -341,7 +341,7 @@ void apply_gradient(const kernels::Table& kernel, const Pieces& pieces, const Sc
 
 std::unique_ptr<Plan> make_batch_norm_backward(const NativeContext& context, const Operation& op) {
   expect_counts(op, 3, 3);
-  check_types(op);
+  check_norm_types(op);
   expect_same_dims(op, op.input(0), op.output(0));
   expect_same_dims(op, op.input(1), op.output(0));
   const int64_t channels = last_dim(op.input(0));
@@ -396,7 +396,7 @@ struct RowPieces {
 
 std::unique_ptr<Plan> make_layer_norm(const NativeContext& context, const Operation& op) {
   expect_counts(op, 3, 1);
-  check_types(op);
+  check_norm_types(op);
   expect_same_dims(op, op.input(0), op.output(0));
   const int64_t rows = row_count(op.input(0)), columns = last_dim(op.input(0));
   check_vectors(op, 1, 3, columns);
@@ -446,7 +446,7 @@ void layer_norm_gradient(const kernels::Table& kernel, const RowPieces& pieces, 
 
 std::unique_ptr<Plan> make_layer_norm_backward(const NativeContext& context, const Operation& op) {
   expect_counts(op, 3, 3);
-  check_types(op);
+  check_norm_types(op);
   expect_same_dims(op, op.input(0), op.output(0));
   expect_same_dims(op, op.input(1), op.output(0));
   const int64_t rows = row_count(op.input(0)), columns = last_dim(op.input(0));
@@ -480,7 +480,7 @@ std::unique_ptr<Plan> make_layer_norm_backward(const NativeContext& context, con
   return plan;
 }
 
-constexpr NativeKernel kKernels[] = {
+constexpr NativeKernel kNormKernels[] = {
     {RT_OP_BATCH_NORM, LayoutRule::kSameImage, make_batch_norm,
      NativeKernel::kFuses | NativeKernel::kBfloat16},
     {RT_OP_BATCH_NORM_INFERENCE, LayoutRule::kSameImage, make_batch_norm_inference,
@@ -494,6 +494,6 @@ constexpr NativeKernel kKernels[] = {
 
 }  // namespace
 
-KernelTable norm_kernels() { return {kKernels, std::size(kKernels)}; }
+KernelTable norm_kernels() { return {kNormKernels, std::size(kNormKernels)}; }
 
 }  // namespace backends::cpu

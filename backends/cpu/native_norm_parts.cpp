@@ -312,7 +312,7 @@ std::unique_ptr<Plan> make_backward_apply(const NativeContext& context, const Op
   return plan;
 }
 
-constexpr NativeKernel kKernels[] = {
+constexpr NativeKernel kNormPartsKernels[] = {
     {RT_OP_BATCH_NORM_STATISTICS, LayoutRule::kCanonical, make_statistics},
     {RT_OP_BATCH_NORM_MERGE, LayoutRule::kCanonical, make_merge},
     {RT_OP_BATCH_NORM_APPLY, LayoutRule::kCanonical, make_apply, NativeKernel::kFuses},
@@ -322,6 +322,6 @@ constexpr NativeKernel kKernels[] = {
 
 }  // namespace
 
-KernelTable norm_parts_kernels() { return {kKernels, std::size(kKernels)}; }
+KernelTable norm_parts_kernels() { return {kNormPartsKernels, std::size(kNormPartsKernels)}; }
 
 }  // namespace backends::cpu

@@ -43,7 +43,7 @@ bool left_out(const rt_launch& l, int64_t count, uint32_t outputs) {
 
 // Elements that are updated before their copies in bfloat16 are made, so that they are still in the
 // cache.
-constexpr int64_t kPiece = 2048;
+constexpr int64_t kUpdatePiece = 2048;
 
 // Updates all elements by update(begin, end) in several threads. If there is an output `narrow`,
 // its number is `outputs`, and it becomes the rounded output 0.
@@ -55,8 +55,8 @@ void run_update(const NativeContext& context, const rt_launch& l, int64_t count,
   if (left && !narrow) return;
   parallel_parts(context.engine.threads(), count, grain, 32, [&](int, int64_t b, int64_t e) {
     if (!narrow) return update(b, e);
-    for (int64_t i = b; i < e; i += kPiece) {
-      const int64_t end = std::min(e, i + kPiece);
+    for (int64_t i = b; i < e; i += kUpdatePiece) {
+      const int64_t end = std::min(e, i + kUpdatePiece);
       if (!left) update(i, end);
       kernel.narrow(output<float>(l, 0) + i, output<uint16_t>(l, outputs) + i, end - i);
     }
@@ -124,13 +124,13 @@ std::unique_ptr<Plan> make_adamw(const NativeContext& context, const Operation& 
   return plan;
 }
 
-constexpr NativeKernel kKernels[] = {
+constexpr NativeKernel kOptimizerKernels[] = {
     {RT_OP_SGD, LayoutRule::kCanonical, make_sgd, NativeKernel::kBfloat16},
     {RT_OP_ADAMW, LayoutRule::kCanonical, make_adamw, NativeKernel::kBfloat16},
 };
 
 }  // namespace
 
-KernelTable optimizer_kernels() { return {kKernels, std::size(kKernels)}; }
+KernelTable optimizer_kernels() { return {kOptimizerKernels, std::size(kOptimizerKernels)}; }
 
 }  // namespace backends::cpu

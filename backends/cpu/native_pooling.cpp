@@ -216,7 +216,7 @@ std::unique_ptr<Plan> make_global_avg_pool_backward(const NativeContext& context
                    });
 }
 
-constexpr NativeKernel kKernels[] = {
+constexpr NativeKernel kPoolingKernels[] = {
     {RT_OP_AVG_POOL2D, LayoutRule::kPooling, make_avg_pool, NativeKernel::kFuses},
     {RT_OP_AVG_POOL2D_BACKWARD, LayoutRule::kPooling, make_avg_pool_backward, NativeKernel::kFuses},
     {RT_OP_MAX_POOL2D, LayoutRule::kPooling, make_max_pool, NativeKernel::kFuses},
@@ -227,6 +227,6 @@ constexpr NativeKernel kKernels[] = {
 
 }  // namespace
 
-KernelTable pooling_kernels() { return {kKernels, std::size(kKernels)}; }
+KernelTable pooling_kernels() { return {kPoolingKernels, std::size(kPoolingKernels)}; }
 
 }  // namespace backends::cpu

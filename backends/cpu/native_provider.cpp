@@ -20,11 +20,6 @@ struct Refusal {
   const char* why;
 };
 
-rt_tensor_desc with_layout(rt_tensor_desc tensor, uint64_t layout) {
-  tensor.layout = layout;
-  return tensor;
-}
-
 // Calls f(number, tensor, layout in the candidate) for the inputs and then for the outputs, which
 // are numbered from 100.
 template <typename F>
@@ -255,13 +250,6 @@ ImageView NativeContext::view(const Operation& op, const rt_tensor_desc& tensor)
   const auto view = layouts.image_view(fixed);
   if (!view) op.fail("the layout of an operand is not an image layout of this device");
   return *view;
-}
-
-void expect_counts(const Operation& op, uint32_t inputs, uint32_t outputs) {
-  if (op.own_input_count() != inputs || op.output_count() != outputs) {
-    op.fail(rt::sdk::format("%u inputs and %u outputs given, expected %u and %u",
-                            op.own_input_count(), op.output_count(), inputs, outputs));
-  }
 }
 
 void expect_dtype(const Operation& op, const rt_tensor_desc& tensor, rt_dtype dtype,

@@ -230,7 +230,7 @@ std::unique_ptr<Plan> make_clip_scale(const NativeContext& context, const Operat
   });
 }
 
-constexpr NativeKernel kKernels[] = {
+constexpr NativeKernel kReductionKernels[] = {
     {RT_OP_REDUCE, LayoutRule::kCanonical, make_reduce},
     {RT_OP_SQUARE_SUM, LayoutRule::kCanonical, make_square_sum},
     {RT_OP_CLIP_SCALE, LayoutRule::kCanonical, make_clip_scale},
@@ -238,6 +238,6 @@ constexpr NativeKernel kKernels[] = {
 
 }  // namespace
 
-KernelTable reduction_kernels() { return {kKernels, std::size(kKernels)}; }
+KernelTable reduction_kernels() { return {kReductionKernels, std::size(kReductionKernels)}; }
 
 }  // namespace backends::cpu

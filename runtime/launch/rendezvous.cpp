@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "plugins/host/text.h"
-#include "rt/sdk/ranks.h"
 #include "runtime/launch/nonce.h"
 #include "runtime/launch/poll.h"
+#include "runtime/watch/rank_names.h"
 
 namespace runtime::launch {
 namespace {
@@ -114,7 +114,7 @@ class Handshake {
 };
 
 std::string Handshake::missing_text(const std::vector<int>& missing) const {
-  return where() + rt::sdk::rank_list(missing) + " of " + std::to_string(own_.world_size) +
+  return where() + watch::RankNames().of(missing) + " of " + std::to_string(own_.world_size) +
          (missing.size() == 1 ? " has" : " have") + " not come within " +
          plugins::host::seconds_text(timeout_) +
          "; look at the output of the missing ranks, check that all ranks were given this "

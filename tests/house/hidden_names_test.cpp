@@ -12,7 +12,9 @@ namespace house {
 namespace {
 
 // Folders whose sources are compiled one by one; see their CMakeLists.txt.
-const std::set<std::string> kSeparate = {"backends/cpu", "plugins/examples", "tools/bench"};
+const std::set<std::string> kSeparate = {"plugins/examples", "tools/bench"};
+// Files that are: the same kernels for several sets of instructions.
+constexpr char kOneByOne[] = "/kernels_";
 
 // Returns what a line at the margin defines: the names of a type, of an alias or of constants, or a
 // function's name with its parameters as far as the line has them.
@@ -71,7 +73,9 @@ std::vector<std::string> clashes(const std::vector<SourceFile>& files) {
   std::map<std::string, Place> first;  // by room and name
   std::vector<std::string> list;
   for (const SourceFile& file : files) {
-    if (!file.path.ends_with(".cpp") || kSeparate.contains(file.room())) continue;
+    if (!file.path.ends_with(".cpp") || kSeparate.contains(file.room()) ||
+        file.path.find(kOneByOne) != std::string::npos)
+      continue;
     for (const auto& [name, line] : hidden_names(file)) {
       const Place here{file.path, line};
       const auto [at, is_new] = first.emplace(file.room() + " " + name, here);

@@ -48,7 +48,7 @@ std::unique_ptr<Plan> make_pieces(const NativeContext& context, const Operation&
   return plan;
 }
 
-std::unique_ptr<Plan> make_activation(const NativeContext& context, const Operation& op) {
+std::unique_ptr<Plan> make_flat_activation(const NativeContext& context, const Operation& op) {
   const auto function = static_cast<int32_t>(op.integer(RT_ATTR_FUNCTION));
   return make_pieces(
       context, op, "bfloat16:activation", grain_of(function), 0x1,
@@ -58,7 +58,8 @@ std::unique_ptr<Plan> make_activation(const NativeContext& context, const Operat
       });
 }
 
-std::unique_ptr<Plan> make_activation_backward(const NativeContext& context, const Operation& op) {
+std::unique_ptr<Plan> make_flat_activation_backward(const NativeContext& context,
+                                                    const Operation& op) {
   const auto function = static_cast<int32_t>(op.integer(RT_ATTR_FUNCTION));
   return make_pieces(
       context, op, "bfloat16:activation_backward", grain_of(function), 0x3,
@@ -70,7 +71,7 @@ std::unique_ptr<Plan> make_activation_backward(const NativeContext& context, con
       });
 }
 
-std::unique_ptr<Plan> make_scale(const NativeContext& context, const Operation& op) {
+std::unique_ptr<Plan> make_flat_scale(const NativeContext& context, const Operation& op) {
   const auto alpha = static_cast<float>(op.number(RT_ATTR_ALPHA, 1.0));
   const auto beta = static_cast<float>(op.number(RT_ATTR_BETA, 0.0));
   return make_pieces(
@@ -105,7 +106,7 @@ void widen_repeated(const Table& kernel, const uint16_t* from, int64_t repeats, 
 }
 
 template <Binary kWhat>
-std::unique_ptr<Plan> make_binary(const NativeContext& context, const Operation& op) {
+std::unique_ptr<Plan> make_flat_binary(const NativeContext& context, const Operation& op) {
   constexpr int64_t kShortest = 16;  // of pieces that are worth a call
   const int64_t count = rt::sdk::element_count(op.output(0));
   const int64_t a = period(op.input(0), op.output(0)), b = period(op.input(1), op.output(0));
@@ -126,7 +127,7 @@ std::unique_ptr<Plan> make_binary(const NativeContext& context, const Operation&
       });
 }
 
-std::unique_ptr<Plan> make_fill(const NativeContext& context, const Operation& op) {
+std::unique_ptr<Plan> make_flat_fill(const NativeContext& context, const Operation& op) {
   const uint16_t value = rt::sdk::to_bfloat16(rt::sdk::round_to_odd(op.number(RT_ATTR_VALUE, 0.0)));
   const int64_t count = rt::sdk::element_count(op.output(0));
   return make_plan(
@@ -138,7 +139,7 @@ std::unique_ptr<Plan> make_fill(const NativeContext& context, const Operation& o
       });
 }
 
-std::unique_ptr<Plan> make_cast(const NativeContext& context, const Operation& op) {
+std::unique_ptr<Plan> make_flat_cast(const NativeContext& context, const Operation& op) {
   const bool to_float = op.output(0).dtype == RT_FLOAT32;
   const bool from_float = op.input(0).dtype == RT_FLOAT32;
   if (!to_float && !from_float) return nullptr;
@@ -162,15 +163,15 @@ struct Maker {
   std::unique_ptr<Plan> (*make)(const NativeContext&, const Operation&);
 };
 constexpr Maker kMakers[] = {
-    {RT_OP_ACTIVATION, make_activation},
-    {RT_OP_ACTIVATION_BACKWARD, make_activation_backward},
-    {RT_OP_ADD, make_binary<Binary::kAdd>},
-    {RT_OP_SUBTRACT, make_binary<Binary::kSubtract>},
-    {RT_OP_MULTIPLY, make_binary<Binary::kMultiply>},
-    {RT_OP_DIVIDE, make_binary<Binary::kDivide>},
-    {RT_OP_SCALE, make_scale},
-    {RT_OP_FILL, make_fill},
-    {RT_OP_CAST, make_cast},
+    {RT_OP_ACTIVATION, make_flat_activation},
+    {RT_OP_ACTIVATION_BACKWARD, make_flat_activation_backward},
+    {RT_OP_ADD, make_flat_binary<Binary::kAdd>},
+    {RT_OP_SUBTRACT, make_flat_binary<Binary::kSubtract>},
+    {RT_OP_MULTIPLY, make_flat_binary<Binary::kMultiply>},
+    {RT_OP_DIVIDE, make_flat_binary<Binary::kDivide>},
+    {RT_OP_SCALE, make_flat_scale},
+    {RT_OP_FILL, make_flat_fill},
+    {RT_OP_CAST, make_flat_cast},
 };
 
 }  // namespace

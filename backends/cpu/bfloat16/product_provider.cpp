@@ -23,7 +23,7 @@ bool types_fit(const Operation& op) {
 }
 
 // The matmul as one product; empty if this provider does not serve it.
-std::optional<MatrixProduct> parse(const Operation& op) {
+std::optional<MatrixProduct> parse_bfloat16_product(const Operation& op) {
   if (!op.is(RT_OP_MATMUL) || op.output_count() > 2 || foreign_operand(op) >= 0 || !types_fit(op))
     return std::nullopt;
   const auto product = as_one_product(op);
@@ -34,9 +34,9 @@ std::optional<MatrixProduct> parse(const Operation& op) {
   return fits ? product : std::nullopt;
 }
 
-class ProductPlan : public Plan {
+class Bfloat16ProductPlan : public Plan {
  public:
-  ProductPlan(const Engine& engine, const Operation& op, const MatrixProduct& p,
+  Bfloat16ProductPlan(const Engine& engine, const Operation& op, const MatrixProduct& p,
               const bfloat16::MatrixUnit& unit)
       : engine_(engine),
         problem_(p),
@@ -105,7 +105,7 @@ Bfloat16ProductProvider::Bfloat16ProductProvider(const Engine& engine) : engine_
 
 Answer Bfloat16ProductProvider::query(const Operation& op) {
   Answer answer;
-  const std::optional<MatrixProduct> problem = parse(op);
+  const std::optional<MatrixProduct> problem = parse_bfloat16_product(op);
   if (unit_ == nullptr || !problem) return answer;
   check_post_ops(op);
   answer.level = RT_SUPPORT_NATIVE;
@@ -119,7 +119,7 @@ Answer Bfloat16ProductProvider::query(const Operation& op) {
 }
 
 std::unique_ptr<Plan> Bfloat16ProductProvider::create(const Operation& op, uint32_t algorithm) {
-  const std::optional<MatrixProduct> problem = parse(op);
+  const std::optional<MatrixProduct> problem = parse_bfloat16_product(op);
   if (unit_ == nullptr || !problem) {
     if (algorithm == 0) return nullptr;
     throw rt::sdk::Error(RT_ERROR_UNSUPPORTED,
@@ -127,7 +127,7 @@ std::unique_ptr<Plan> Bfloat16ProductProvider::create(const Operation& op, uint3
                          "what a query listed");
   }
   check_post_ops(op);
-  return std::make_unique<ProductPlan>(engine_, op, *problem, *unit_);
+  return std::make_unique<Bfloat16ProductPlan>(engine_, op, *problem, *unit_);
 }
 
 }  // namespace backends::cpu

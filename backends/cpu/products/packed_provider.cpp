@@ -45,20 +45,20 @@ PackedWeights packed_weights(const products::SplitKernels& kernels, const Weight
 }
 
 // An operation as a product of the patches of an image, and the layout of its weights.
-struct Problem {
+struct PackedProblem {
   ImageSizes sizes;
   uint64_t layout;
 };
 
-std::optional<Problem> parse_matmul(const Operation& op) {
+std::optional<PackedProblem> parse_packed_matmul(const Operation& op) {
   const auto product = as_one_product(op);
   if (!product || product->transpose_a) return std::nullopt;
   ImageSizes s;
   s.n = product->rows, s.c = product->depth, s.o = product->columns;
-  return Problem{s, product->transpose_b ? kColumns : kRows};
+  return PackedProblem{s, product->transpose_b ? kColumns : kRows};
 }
 
-std::optional<Problem> parse_convolution(const Operation& op) {
+std::optional<PackedProblem> parse_packed_convolution(const Operation& op) {
   const rt_tensor_desc &x = op.input(0), &w = op.input(1), &y = op.output(0);
   if (x.rank != 4 || w.rank != 4 || y.rank != 4 || op.integer(RT_ATTR_GROUPS, 1) != 1)
     return std::nullopt;
@@ -68,11 +68,11 @@ std::optional<Problem> parse_convolution(const Operation& op) {
   s.stride_h = window.stride_h, s.stride_w = window.stride_w;
   s.pad_top = window.pad_top, s.pad_left = window.pad_left;
   s.dilation_h = window.dilation_h, s.dilation_w = window.dilation_w;
-  return Problem{s, kColumns};
+  return PackedProblem{s, kColumns};
 }
 
 // Empty if this provider does not serve the operation with these layouts.
-std::optional<Problem> parse(const Operation& op) {
+std::optional<PackedProblem> parse_packed(const Operation& op) {
   const bool matmul = op.is(RT_OP_MATMUL);
   if ((!matmul && !op.is(RT_OP_CONV2D)) || op.own_input_count() != 2 || op.output_count() != 1)
     return std::nullopt;
@@ -83,7 +83,7 @@ std::optional<Problem> parse(const Operation& op) {
       return std::nullopt;
   }
   if (op.output(0).dtype != RT_FLOAT32 || !is_canonical(op.output(0))) return std::nullopt;
-  auto problem = matmul ? parse_matmul(op) : parse_convolution(op);
+  auto problem = matmul ? parse_packed_matmul(op) : parse_packed_convolution(op);
   if (!problem || (is_packed(given) && given != problem->layout)) return std::nullopt;
   const ImageSizes& s = problem->sizes;
   if (s.rows() < 1 || s.o < 1 || s.taps() < 1 || s.c < kFewestChannels) return std::nullopt;
@@ -92,7 +92,7 @@ std::optional<Problem> parse(const Operation& op) {
 
 class ImagePlan : public Plan {
  public:
-  ImagePlan(const Engine& engine, const Operation& op, const Problem& p,
+  ImagePlan(const Engine& engine, const Operation& op, const PackedProblem& p,
             const products::SplitKernels& kernels)
       : engine_(engine),
         columns_(p.sizes.o),
@@ -183,7 +183,7 @@ Answer PackedProvider::query(const Operation& op) {
     answer.candidates[0].output_layouts[0] = layout;
     return answer;
   }
-  const std::optional<Problem> problem = parse(op);
+  const std::optional<PackedProblem> problem = parse_packed(op);
   if (!problem) return answer;
   check_post_ops(op);
   answer.level = RT_SUPPORT_NATIVE;
@@ -202,7 +202,7 @@ std::unique_ptr<Plan> PackedProvider::create(const Operation& op, uint32_t algor
     return std::make_unique<PackPlan>(engine_,
                                       packed_weights(*kernels_, *shape, op.output(0).layout));
   }
-  const auto problem = kernels_ == nullptr ? std::nullopt : parse(op);
+  const auto problem = kernels_ == nullptr ? std::nullopt : parse_packed(op);
   if (problem && is_packed(op.input(1).layout)) {
     check_post_ops(op);
     return std::make_unique<ImagePlan>(engine_, op, *problem, *kernels_);

@@ -17,7 +17,7 @@ constexpr uint32_t kFloat = 1, kSplit = 2;  // the algorithms
 
 // The matmul as one product; empty if this provider does not serve it. The provider that is asked
 // first has checked the shapes (matmul.cpp).
-std::optional<MatrixProduct> parse(const Operation& op) {
+std::optional<MatrixProduct> parse_product(const Operation& op) {
   if (op.output_count() != 1 || foreign_operand(op) >= 0) return std::nullopt;
   return as_one_product(op);
 }
@@ -77,7 +77,7 @@ ProductProvider::ProductProvider(const Engine& engine) : engine_(engine) {
 
 Answer ProductProvider::query(const Operation& op) {
   Answer answer;
-  const std::optional<MatrixProduct> problem = parse(op);
+  const std::optional<MatrixProduct> problem = parse_product(op);
   if (!problem) return answer;
   check_post_ops(op);
   answer.level = RT_SUPPORT_NATIVE;
@@ -96,7 +96,7 @@ Answer ProductProvider::query(const Operation& op) {
 
 std::unique_ptr<Plan> ProductProvider::create(const Operation& op, uint32_t algorithm) {
   if (algorithm == 0) return nullptr;  // another provider serves every matmul
-  const std::optional<MatrixProduct> problem = parse(op);
+  const std::optional<MatrixProduct> problem = parse_product(op);
   if (!problem || algorithm > kSplit || (algorithm == kSplit && split_ == nullptr)) {
     throw rt::sdk::Error(RT_ERROR_UNSUPPORTED,
                          "matmul: this algorithm does not exist for these operands; create only "
