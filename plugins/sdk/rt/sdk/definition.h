@@ -56,8 +56,13 @@ template <class T, size_t kCapacity>
 class DefinitionList {
  public:
   constexpr DefinitionList() = default;
-  constexpr DefinitionList(std::initializer_list<T> elements) {
-    for (const T& element : elements) elements_[size_++] = element;
+  constexpr DefinitionList(std::initializer_list<T> elements) { *this = with(elements); }
+
+  // These elements, and then `more`.
+  constexpr DefinitionList with(std::initializer_list<T> more) const {
+    DefinitionList all = *this;
+    for (const T& element : more) all.elements_[all.size_++] = element;
+    return all;
   }
 
   constexpr size_t size() const { return size_; }
@@ -78,6 +83,8 @@ class DefinitionList {
   size_t size_ = 0;
 };
 
+using AttributeDefinitions = DefinitionList<AttributeDefinition, 32>;
+
 // One operation. Texts are not owned. Equivalent to: a schema of torch.library, with more said
 // about the operands.
 struct Definition {
@@ -94,7 +101,7 @@ struct Definition {
   std::string_view name;  // RT_OP_*
   DefinitionList<OperandDefinition, RT_MAX_INPUTS> inputs;
   DefinitionList<OperandDefinition, RT_MAX_OUTPUTS> outputs;
-  DefinitionList<AttributeDefinition, 32> attributes = {};
+  AttributeDefinitions attributes = {};
   uint32_t traits = 0;  // Trait
 
   // Whether it has one of the traits.
@@ -116,6 +123,18 @@ struct Definition {
     return nullptr;
   }
 };
+
+// Whether operands of the operation may be in 16 bits: floating-point ones that are not wide and
+// always there. (The optimizers only have a narrow copy, which is optional.)
+constexpr bool has_sixteen_bit_form(const Definition& definition) {
+  const auto takes = [](const OperandDefinition& operand) {
+    constexpr uint32_t kOthers = OperandDefinition::kWide | OperandDefinition::kIndex |
+                                 OperandDefinition::kCounter | OperandDefinition::kOptional;
+    return !operand.is(kOthers);
+  };
+  return std::any_of(definition.inputs.begin(), definition.inputs.end(), takes) ||
+         std::any_of(definition.outputs.begin(), definition.outputs.end(), takes);
+}
 
 }  // namespace rt::sdk
 
