@@ -1,6 +1,7 @@
 // The conformance cases, which the reference computes, against the rows of rt/sdk/definitions.h.
 #include "rt/sdk/definitions.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -120,6 +121,14 @@ void expect_row(const Case& c, const Definition& definition) {
   EXPECT_EQ(c.forward.has_value(), definition.has(Definition::kSavesData) &&
                                        operation.name.find("backward") != std::string::npos);
   EXPECT_TRUE(posts.empty() || definition.has(Definition::kPostOperations));
+}
+
+TEST(Definitions, TheReferenceHasAllOperations) {
+  std::vector<std::string> names;
+  for (const auto family : rt::sdk::kDefinitions) {
+    for (const Definition& row : family) names.emplace_back(row.name);
+  }
+  EXPECT_THAT(operation_names(), testing::UnorderedElementsAreArray(names));
 }
 
 TEST(Definitions, TheCasesOfEachOperationHaveTheOperandsOfItsRow) {
