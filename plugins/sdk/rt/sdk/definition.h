@@ -10,8 +10,6 @@
 #include <optional>
 #include <string_view>
 
-#include "rt/common.h"
-
 namespace rt::sdk {
 
 // An input or an output of an operation.
@@ -83,7 +81,9 @@ class DefinitionList {
   size_t size_ = 0;
 };
 
-using AttributeDefinitions = DefinitionList<AttributeDefinition, 32>;
+// As many as the largest row needs; it can grow.
+using OperandDefinitions = DefinitionList<OperandDefinition, 8>;
+using AttributeDefinitions = DefinitionList<AttributeDefinition, 16>;
 
 // One operation. Texts are not owned. Equivalent to: a schema of torch.library, with more said
 // about the operands.
@@ -99,8 +99,7 @@ struct Definition {
   };
 
   std::string_view name;  // RT_OP_*
-  DefinitionList<OperandDefinition, RT_MAX_INPUTS> inputs;
-  DefinitionList<OperandDefinition, RT_MAX_OUTPUTS> outputs;
+  OperandDefinitions inputs, outputs;
   AttributeDefinitions attributes = {};
   uint32_t traits = 0;  // Trait
 
@@ -127,13 +126,14 @@ struct Definition {
 // Whether operands of the operation may be in 16 bits: floating-point ones that are not wide and
 // always there. (The optimizers only have a narrow copy, which is optional.)
 constexpr bool has_sixteen_bit_form(const Definition& definition) {
-  const auto takes = [](const OperandDefinition& operand) {
-    constexpr uint32_t kOthers = OperandDefinition::kWide | OperandDefinition::kIndex |
-                                 OperandDefinition::kCounter | OperandDefinition::kOptional;
-    return !operand.is(kOthers);
-  };
-  return std::any_of(definition.inputs.begin(), definition.inputs.end(), takes) ||
-         std::any_of(definition.outputs.begin(), definition.outputs.end(), takes);
+  constexpr uint32_t kOthers = OperandDefinition::kWide | OperandDefinition::kIndex |
+                               OperandDefinition::kCounter | OperandDefinition::kOptional;
+  for (const OperandDefinitions* const list : {&definition.inputs, &definition.outputs}) {
+    for (const OperandDefinition& operand : *list) {
+      if (!operand.is(kOthers)) return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace rt::sdk
