@@ -74,15 +74,6 @@ bool is_wide(const Operation& op, const Definition& definition, const Operand& o
   return row != nullptr && row->is(OperandDefinition::kWide);
 }
 
-bool has_sixteen_bit_form(const Definition& definition) {
-  const auto takes = [](const OperandDefinition& operand) {
-    return !operand.is(OperandDefinition::kWide | OperandDefinition::kIndex |
-                       OperandDefinition::kCounter);
-  };
-  return std::any_of(definition.inputs.begin(), definition.inputs.end(), takes) ||
-         std::any_of(definition.outputs.begin(), definition.outputs.end(), takes);
-}
-
 // Returns the 16-bit type of the operands. Fails if a floating operand has another type than
 // `definition` demands.
 rt_dtype check_types(const Operation& op, const Definition& definition) {

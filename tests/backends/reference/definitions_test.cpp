@@ -1,6 +1,7 @@
 // The conformance cases, which the reference computes, against the rows of rt/sdk/definitions.h.
 #include "rt/sdk/definitions.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,8 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "backends/reference/answer.h"
 #include "backends/reference/kernel.h"
 #include "plugins/conformance/conformance.h"
+#include "plugins/conformance/values.h"
 
 namespace backends::reference {
 namespace {
@@ -122,6 +125,14 @@ void expect_row(const Case& c, const Definition& definition) {
   EXPECT_TRUE(posts.empty() || definition.has(Definition::kPostOperations));
 }
 
+TEST(Definitions, TheReferenceHasAllOperations) {
+  std::vector<std::string> names;
+  for (const auto family : rt::sdk::kDefinitions) {
+    for (const Definition& row : family) names.emplace_back(row.name);
+  }
+  EXPECT_THAT(operation_names(), testing::UnorderedElementsAreArray(names));
+}
+
 TEST(Definitions, TheCasesOfEachOperationHaveTheOperandsOfItsRow) {
   std::set<std::string> mandatory;
   for (const Case& c : plugins::conformance::all_cases()) {
@@ -132,6 +143,54 @@ TEST(Definitions, TheCasesOfEachOperationHaveTheOperandsOfItsRow) {
   }
   for (const std::string& name : operation_names())
     EXPECT_EQ(mandatory.contains(name), rt::sdk::has_trait(name, Definition::kMandatory)) << name;
+}
+
+using plugins::conformance::Bytes;
+using plugins::host::Operation;
+
+Kernel kernel_of(const Operation& operation) {
+  return make_kernel(rt::sdk::Operation(plugins::host::OperationView(operation).get()));
+}
+
+std::vector<Bytes> outputs_of(const Operation& operation, const std::vector<Bytes>& inputs) {
+  const Kernel kernel = kernel_of(operation);
+  std::vector<Bytes> outputs;
+  for (const rt_tensor_desc& y : operation.outputs) outputs.emplace_back(tensor_bytes(y));
+  std::vector<const void*> in;
+  std::vector<void*> out;
+  for (const Bytes& bytes : inputs) in.push_back(bytes.data());
+  for (Bytes& bytes : outputs) out.push_back(bytes.data());
+  Bytes workspace(kernel.workspace_bytes), saved(kernel.saved_bytes);
+  kernel.run({in.data(), out.data(), workspace.data(), saved.data()});
+  return outputs;
+}
+
+// Adds the fallback of each attribute that the case leaves out; the results are the same. Without a
+// mandatory attribute there is no kernel.
+void expect_fallbacks(const Case& c, const Definition& definition) {
+  SCOPED_TRACE(c.name);
+  Operation complete = c.operation;
+  for (const rt::sdk::AttributeDefinition& row : definition.attributes) {
+    Operation without = c.operation;
+    const auto erased =
+        std::erase_if(without.attributes, [&](const auto& a) { return a.name == row.name; });
+    if (!row.fallback) {
+      EXPECT_THROW(kernel_of(without), rt::sdk::Error) << row.name;
+    } else if (erased == 0 && row.name != RT_ATTR_WHOLE_COLUMNS) {
+      complete.attributes.push_back({std::string(row.name), *row.fallback});
+    }
+  }
+  if (c.forward || !c.operation.post_ops.empty()) return;
+  std::vector<Bytes> inputs;
+  for (size_t i = 0; i < c.inputs.size(); ++i)
+    inputs.push_back(plugins::conformance::make_values(c.operation.inputs[i], c.inputs[i]));
+  EXPECT_EQ(outputs_of(complete, inputs), outputs_of(c.operation, inputs));
+}
+
+TEST(Definitions, AnAttributeThatIsLeftOutHasItsFallback) {
+  for (const Case& c : plugins::conformance::all_cases()) {
+    if (c.dtype == RT_FLOAT32) expect_fallbacks(c, *rt::sdk::find_definition(c.operation.name));
+  }
 }
 
 }  // namespace

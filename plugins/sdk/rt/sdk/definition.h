@@ -10,8 +10,6 @@
 #include <optional>
 #include <string_view>
 
-#include "rt/common.h"
-
 namespace rt::sdk {
 
 // An input or an output of an operation.
@@ -56,8 +54,13 @@ template <class T, size_t kCapacity>
 class DefinitionList {
  public:
   constexpr DefinitionList() = default;
-  constexpr DefinitionList(std::initializer_list<T> elements) {
-    for (const T& element : elements) elements_[size_++] = element;
+  constexpr DefinitionList(std::initializer_list<T> elements) { *this = with(elements); }
+
+  // These elements, and then `more`.
+  constexpr DefinitionList with(std::initializer_list<T> more) const {
+    DefinitionList all = *this;
+    for (const T& element : more) all.elements_[all.size_++] = element;
+    return all;
   }
 
   constexpr size_t size() const { return size_; }
@@ -78,6 +81,10 @@ class DefinitionList {
   size_t size_ = 0;
 };
 
+// As many as the largest row needs; it can grow.
+using OperandDefinitions = DefinitionList<OperandDefinition, 8>;
+using AttributeDefinitions = DefinitionList<AttributeDefinition, 16>;
+
 // One operation. Texts are not owned. Equivalent to: a schema of torch.library, with more said
 // about the operands.
 struct Definition {
@@ -92,9 +99,8 @@ struct Definition {
   };
 
   std::string_view name;  // RT_OP_*
-  DefinitionList<OperandDefinition, RT_MAX_INPUTS> inputs;
-  DefinitionList<OperandDefinition, RT_MAX_OUTPUTS> outputs;
-  DefinitionList<AttributeDefinition, 32> attributes = {};
+  OperandDefinitions inputs, outputs;
+  AttributeDefinitions attributes = {};
   uint32_t traits = 0;  // Trait
 
   // Whether it has one of the traits.
@@ -116,6 +122,19 @@ struct Definition {
     return nullptr;
   }
 };
+
+// Whether operands of the operation may be in 16 bits: floating-point ones that are not wide and
+// always there. (The optimizers only have a narrow copy, which is optional.)
+constexpr bool has_sixteen_bit_form(const Definition& definition) {
+  constexpr uint32_t kOthers = OperandDefinition::kWide | OperandDefinition::kIndex |
+                               OperandDefinition::kCounter | OperandDefinition::kOptional;
+  for (const OperandDefinitions* const list : {&definition.inputs, &definition.outputs}) {
+    for (const OperandDefinition& operand : *list) {
+      if (!operand.is(kOthers)) return true;
+    }
+  }
+  return false;
+}
 
 }  // namespace rt::sdk
 
