@@ -2,6 +2,7 @@
 #ifndef BACKENDS_CPU_NATIVE_H_
 #define BACKENDS_CPU_NATIVE_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -93,10 +94,17 @@ enum class LayoutRule {
 };
 // One operation of the table: what it accepts and how its plan is made.
 struct NativeKernel {
+  enum Trait : uint32_t {
+    kFuses = 1,     // applies post-operations, by PostChain
+    kBfloat16 = 2,  // reads and writes bfloat16 by itself, in canonical layouts
+  };
+
   const char* name;
   LayoutRule rule;
   MakePlan make;
-  bool fuses = false;  // does it apply post-operations, by PostChain?
+  uint32_t traits = 0;
+
+  bool has(Trait trait) const { return (traits & trait) != 0; }
 };
 
 // Each family of operations has one table; the entries live as long as the process.
@@ -114,6 +122,8 @@ KernelTable norm_kernels();
 KernelTable norm_parts_kernels();
 KernelTable data_kernels();
 KernelTable attention_kernels();
+// The row of an operation in these tables, or nullptr.
+const NativeKernel* find_native_kernel(const Operation& op);
 // Estimated nanoseconds of the arithmetic of attention or its gradient; 0 for other operations.
 double attention_ns(const Engine& engine, const Operation& op);
 

@@ -432,12 +432,12 @@ std::unique_ptr<Plan> make_dropout(const NativeContext& context, const Operation
 
 constexpr auto kCanonical = LayoutRule::kCanonical;
 constexpr NativeKernel kKernels[] = {
-    {RT_OP_EMBEDDING, kCanonical, make_embedding},
+    {RT_OP_EMBEDDING, kCanonical, make_embedding, NativeKernel::kBfloat16},
     {RT_OP_EMBEDDING_BACKWARD, kCanonical, make_embedding_backward},
-    {RT_OP_TRANSPOSE, kCanonical, make_transpose},
-    {RT_OP_CONCAT, kCanonical, make_concat},
-    {RT_OP_SLICE, kCanonical, make_slice},
-    {RT_OP_PAD, kCanonical, make_pad},
+    {RT_OP_TRANSPOSE, kCanonical, make_transpose, NativeKernel::kBfloat16},
+    {RT_OP_CONCAT, kCanonical, make_concat, NativeKernel::kBfloat16},
+    {RT_OP_SLICE, kCanonical, make_slice, NativeKernel::kBfloat16},
+    {RT_OP_PAD, kCanonical, make_pad, NativeKernel::kBfloat16},
     {RT_OP_CAST, kCanonical, make_cast},
     {RT_OP_DROPOUT, kCanonical, make_dropout},
 };

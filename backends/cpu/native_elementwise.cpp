@@ -11,6 +11,8 @@
 namespace backends::cpu {
 namespace {
 
+using kernels::Binary;
+
 // Elements of the buffer, the padding of a foreign layout included.
 int64_t flat_count(const NativeContext& context, const rt_tensor_desc& tensor) {
   rt_tensor_desc fixed = tensor;
@@ -118,8 +120,8 @@ Broadcast plan_broadcast(const Operation& op) {
 }
 
 // Computes rows begin..end of the outer loops; `c` is dense.
-void run_rows(const kernels::Table& kernel, const Broadcast& loops, kernels::Binary what,
-              const float* a, const float* b, float* c, int64_t begin, int64_t end) {
+void run_rows(const kernels::Table& kernel, const Broadcast& loops, Binary what, const float* a,
+              const float* b, float* c, int64_t begin, int64_t end) {
   const int32_t last = loops.rank - 1;
   const int64_t length = loops.dims[last];
   for (int64_t row = begin; row < end; ++row) {
@@ -133,14 +135,10 @@ void run_rows(const kernels::Table& kernel, const Broadcast& loops, kernels::Bin
   }
 }
 
+template <Binary kWhat>
 std::unique_ptr<Plan> make_binary(const NativeContext& context, const Operation& op) {
-  using kernels::Binary;
   expect_counts(op, 2, 1);
   expect_float(op);
-  const Binary what = op.is(RT_OP_ADD)        ? Binary::kAdd
-                      : op.is(RT_OP_SUBTRACT) ? Binary::kSubtract
-                      : op.is(RT_OP_MULTIPLY) ? Binary::kMultiply
-                                              : Binary::kDivide;
   const Broadcast loops = plan_broadcast(op);
   const int64_t count = flat_count(context, op.output(0));
   const bool flat = loops.rank == 1 && loops.dims[0] > 1;
@@ -153,7 +151,7 @@ std::unique_ptr<Plan> make_binary(const NativeContext& context, const Operation&
         float* c = output<float>(l, 0);
         if (flat) {
           parallel_parts(threads, count, kElementGrain, 16, [&](int, int64_t begin, int64_t end) {
-            kernel.binary(what, a + begin * loops.a[0], loops.a[0], b + begin * loops.b[0],
+            kernel.binary(kWhat, a + begin * loops.a[0], loops.a[0], b + begin * loops.b[0],
                           loops.b[0], c + begin, end - begin);
             chain.apply(kernel, c + begin, begin, end - begin, l.inputs);
           });
@@ -162,7 +160,7 @@ std::unique_ptr<Plan> make_binary(const NativeContext& context, const Operation&
         const int64_t length = loops.dims[loops.rank - 1];
         parallel_for(threads, loops.outer, kElementGrain / (length + 1) + 1,
                      [&](int64_t begin, int64_t end) {
-                       run_rows(kernel, loops, what, a, b, c, begin, end);
+                       run_rows(kernel, loops, kWhat, a, b, c, begin, end);
                        chain.apply(kernel, c + begin * length, begin * length,
                                    (end - begin) * length, l.inputs);
                      });
@@ -250,12 +248,12 @@ std::unique_ptr<Plan> make_fill(const NativeContext& context, const Operation& o
 constexpr NativeKernel kKernels[] = {
     {RT_OP_ACTIVATION, LayoutRule::kElementwise, make_activation},
     {RT_OP_ACTIVATION_BACKWARD, LayoutRule::kElementwise, make_activation_backward},
-    {RT_OP_ADD, LayoutRule::kElementwise, make_binary, true},
-    {RT_OP_SUBTRACT, LayoutRule::kCanonical, make_binary},
-    {RT_OP_MULTIPLY, LayoutRule::kElementwise, make_binary},
-    {RT_OP_DIVIDE, LayoutRule::kCanonical, make_binary},
+    {RT_OP_ADD, LayoutRule::kElementwise, make_binary<Binary::kAdd>, NativeKernel::kFuses},
+    {RT_OP_SUBTRACT, LayoutRule::kCanonical, make_binary<Binary::kSubtract>},
+    {RT_OP_MULTIPLY, LayoutRule::kElementwise, make_binary<Binary::kMultiply>},
+    {RT_OP_DIVIDE, LayoutRule::kCanonical, make_binary<Binary::kDivide>},
     {RT_OP_SCALE, LayoutRule::kCanonical, make_scale},
-    {RT_OP_COPY, LayoutRule::kElementwise, make_copy},
+    {RT_OP_COPY, LayoutRule::kElementwise, make_copy, NativeKernel::kBfloat16},
     {RT_OP_FILL, LayoutRule::kCanonical, make_fill},
 };
 

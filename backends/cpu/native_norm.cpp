@@ -11,6 +11,7 @@
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/post_chain.h"
 #include "rt/operations.h"
+#include "rt/sdk/definitions.h"
 
 namespace backends::cpu {
 namespace {
@@ -114,17 +115,19 @@ struct Scratch {
   }
 };
 
-// Activations may be in bfloat16; all other operands are float32.
+// Operands may be in bfloat16 unless their rows say that they stay float32.
 void check_types(const Operation& op) {
-  const bool backward = op.is(RT_OP_BATCH_NORM_BACKWARD) || op.is(RT_OP_LAYER_NORM_BACKWARD);
-  const uint32_t activations = backward ? 2 : 1;
   const rt_dtype type = is_narrow(op) ? RT_BFLOAT16 : RT_FLOAT32;
+  const rt::sdk::Definition& definition = *rt::sdk::find_definition(op.name());
+  const auto type_of = [&](const rt::sdk::OperandDefinition* row) {
+    return row == nullptr || row->is(rt::sdk::OperandDefinition::kWide) ? RT_FLOAT32 : type;
+  };
   for (uint32_t i = 0; i < op.own_input_count(); ++i) {
-    expect_dtype(op, op.input(i), i < activations ? type : RT_FLOAT32,
+    expect_dtype(op, op.input(i), type_of(definition.input(i)),
                  ("input " + std::to_string(i)).c_str());
   }
   for (uint32_t i = 0; i < op.output_count(); ++i) {
-    expect_dtype(op, op.output(i), i == 0 ? type : RT_FLOAT32,
+    expect_dtype(op, op.output(i), type_of(definition.output(i, op.own_input_count())),
                  ("output " + std::to_string(i)).c_str());
   }
 }
@@ -478,11 +481,15 @@ std::unique_ptr<Plan> make_layer_norm_backward(const NativeContext& context, con
 }
 
 constexpr NativeKernel kKernels[] = {
-    {RT_OP_BATCH_NORM, LayoutRule::kSameImage, make_batch_norm, true},
-    {RT_OP_BATCH_NORM_INFERENCE, LayoutRule::kSameImage, make_batch_norm_inference, true},
-    {RT_OP_BATCH_NORM_BACKWARD, LayoutRule::kSameImage, make_batch_norm_backward},
-    {RT_OP_LAYER_NORM, LayoutRule::kCanonical, make_layer_norm},
-    {RT_OP_LAYER_NORM_BACKWARD, LayoutRule::kCanonical, make_layer_norm_backward},
+    {RT_OP_BATCH_NORM, LayoutRule::kSameImage, make_batch_norm,
+     NativeKernel::kFuses | NativeKernel::kBfloat16},
+    {RT_OP_BATCH_NORM_INFERENCE, LayoutRule::kSameImage, make_batch_norm_inference,
+     NativeKernel::kFuses | NativeKernel::kBfloat16},
+    {RT_OP_BATCH_NORM_BACKWARD, LayoutRule::kSameImage, make_batch_norm_backward,
+     NativeKernel::kBfloat16},
+    {RT_OP_LAYER_NORM, LayoutRule::kCanonical, make_layer_norm, NativeKernel::kBfloat16},
+    {RT_OP_LAYER_NORM_BACKWARD, LayoutRule::kCanonical, make_layer_norm_backward,
+     NativeKernel::kBfloat16},
 };
 
 }  // namespace

@@ -315,7 +315,7 @@ std::unique_ptr<Plan> make_backward_apply(const NativeContext& context, const Op
 constexpr NativeKernel kKernels[] = {
     {RT_OP_BATCH_NORM_STATISTICS, LayoutRule::kCanonical, make_statistics},
     {RT_OP_BATCH_NORM_MERGE, LayoutRule::kCanonical, make_merge},
-    {RT_OP_BATCH_NORM_APPLY, LayoutRule::kCanonical, make_apply, true},
+    {RT_OP_BATCH_NORM_APPLY, LayoutRule::kCanonical, make_apply, NativeKernel::kFuses},
     {RT_OP_BATCH_NORM_BACKWARD_STATISTICS, LayoutRule::kCanonical, make_backward_statistics},
     {RT_OP_BATCH_NORM_BACKWARD_APPLY, LayoutRule::kCanonical, make_backward_apply},
 };

@@ -125,8 +125,8 @@ std::unique_ptr<Plan> make_adamw(const NativeContext& context, const Operation& 
 }
 
 constexpr NativeKernel kKernels[] = {
-    {RT_OP_SGD, LayoutRule::kCanonical, make_sgd},
-    {RT_OP_ADAMW, LayoutRule::kCanonical, make_adamw},
+    {RT_OP_SGD, LayoutRule::kCanonical, make_sgd, NativeKernel::kBfloat16},
+    {RT_OP_ADAMW, LayoutRule::kCanonical, make_adamw, NativeKernel::kBfloat16},
 };
 
 }  // namespace

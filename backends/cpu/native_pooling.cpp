@@ -217,11 +217,11 @@ std::unique_ptr<Plan> make_global_avg_pool_backward(const NativeContext& context
 }
 
 constexpr NativeKernel kKernels[] = {
-    {RT_OP_AVG_POOL2D, LayoutRule::kPooling, make_avg_pool, true},
-    {RT_OP_AVG_POOL2D_BACKWARD, LayoutRule::kPooling, make_avg_pool_backward, true},
-    {RT_OP_MAX_POOL2D, LayoutRule::kPooling, make_max_pool, true},
-    {RT_OP_MAX_POOL2D_BACKWARD, LayoutRule::kPooling, make_max_pool_backward, true},
-    {RT_OP_GLOBAL_AVG_POOL, LayoutRule::kImageInput, make_global_avg_pool, true},
+    {RT_OP_AVG_POOL2D, LayoutRule::kPooling, make_avg_pool, NativeKernel::kFuses},
+    {RT_OP_AVG_POOL2D_BACKWARD, LayoutRule::kPooling, make_avg_pool_backward, NativeKernel::kFuses},
+    {RT_OP_MAX_POOL2D, LayoutRule::kPooling, make_max_pool, NativeKernel::kFuses},
+    {RT_OP_MAX_POOL2D_BACKWARD, LayoutRule::kPooling, make_max_pool_backward, NativeKernel::kFuses},
+    {RT_OP_GLOBAL_AVG_POOL, LayoutRule::kImageInput, make_global_avg_pool, NativeKernel::kFuses},
     {RT_OP_GLOBAL_AVG_POOL_BACKWARD, LayoutRule::kImageOutput, make_global_avg_pool_backward},
 };
 

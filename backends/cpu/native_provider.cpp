@@ -12,17 +12,6 @@ namespace {
 
 bool foreign(uint64_t layout) { return layout != RT_LAYOUT_CANONICAL && layout != RT_LAYOUT_ANY; }
 
-const NativeKernel* find_kernel(const Operation& op) {
-  for (const KernelTable table : {elementwise_kernels(), pooling_kernels(), loss_kernels(),
-                                  reduction_kernels(), optimizer_kernels(), norm_kernels(),
-                                  norm_parts_kernels(), data_kernels(), attention_kernels()}) {
-    for (size_t i = 0; i < table.count; ++i) {
-      if (op.is(table.begin[i].name)) return &table.begin[i];
-    }
-  }
-  return nullptr;
-}
-
 // Why a description is refused: operand `operand` (outputs from 100) cannot have the layout that it
 // has.
 struct Refusal {
@@ -195,9 +184,20 @@ double estimate(const Engine& engine, const Operation& op) {
 
 }  // namespace
 
+const NativeKernel* find_native_kernel(const Operation& op) {
+  for (const KernelTable table : {elementwise_kernels(), pooling_kernels(), loss_kernels(),
+                                  reduction_kernels(), optimizer_kernels(), norm_kernels(),
+                                  norm_parts_kernels(), data_kernels(), attention_kernels()}) {
+    for (size_t i = 0; i < table.count; ++i) {
+      if (op.is(table.begin[i].name)) return &table.begin[i];
+    }
+  }
+  return nullptr;
+}
+
 Answer NativeProvider::query(const Operation& op) {
   Answer answer;
-  const NativeKernel* kernel = find_kernel(op);
+  const NativeKernel* kernel = find_native_kernel(op);
   if (kernel == nullptr) return answer;
   check_post_ops(op);
   if (op.is(RT_OP_ACTIVATION_BACKWARD) && rt::sdk::is_forward_only(op.integer(RT_ATTR_FUNCTION))) {
@@ -221,12 +221,12 @@ Answer NativeProvider::query(const Operation& op) {
   // Making a native plan is cheap, and it checks shapes and attributes.
   const auto plan = kernel->make(context_, op);
   answer.level = RT_SUPPORT_NATIVE;
-  answer.post_ops_fused = kernel->fuses ? op.post_op_count() : 0;
+  answer.post_ops_fused = kernel->has(NativeKernel::kFuses) ? op.post_op_count() : 0;
   for (Candidate& c : resolution.candidates) {
     c.algorithm = 1;
     c.estimated_ns = estimate(context_.engine, op);
     c.implementation = plan->info().implementation;
-    if (kernel->fuses) {
+    if (kernel->has(NativeKernel::kFuses)) {
       const rt_tensor_desc y = with_layout(op.output(0), c.output_layouts[0]);
       answer.post_ops_fused =
           std::min(answer.post_ops_fused, chain_prefix(op, context_.engine.channel_order(y)));
@@ -243,7 +243,7 @@ std::unique_ptr<Plan> NativeProvider::create(const Operation& op, uint32_t algor
     throw rt::sdk::Error(RT_ERROR_UNSUPPORTED, answer.reason);
   }
   check_prefix(op, answer.post_ops_fused);
-  return find_kernel(op)->make(context_, op);
+  return find_native_kernel(op)->make(context_, op);
 }
 
 ImageView NativeContext::view(const Operation& op, const rt_tensor_desc& tensor) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "rt/sdk/definitions.h"
 #include "rt/sdk/post_ops.h"
 
 namespace backends::reference {
@@ -60,8 +61,8 @@ void answer_query(const rt_op_desc* desc, rt_support* support) {
   support->reason[0] = '\0';
   try {
     const bool stores = op.is(RT_OP_MATMUL);
-    const uint32_t fused =
-        takes_post_operations(desc->name) ? rt::sdk::fusible_post_ops(op, stores) : 0;
+    const bool fuses = rt::sdk::has_trait(op.name(), rt::sdk::Definition::kPostOperations);
+    const uint32_t fused = fuses ? rt::sdk::fusible_post_ops(op, stores) : 0;
     const rt_op_desc part = rt::sdk::with_post_ops(op, fused);
     make_kernel(Operation(&part));
     accept(op, fused, support);

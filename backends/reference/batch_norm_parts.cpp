@@ -11,15 +11,22 @@ namespace {
 
 struct BatchShape {
   int64_t samples, positions, channels;
-  double epsilon;
   Dims dims;
+  double epsilon = 0;
 };
 
 BatchShape read_batch_shape(const Operation& op, uint32_t x) {
   const Dims dims = dims_of(input_of_min_rank(op, x, "x", 2));
   if (dims.back() < 1) op.fail("the last dimension of x is 0, expected at least 1");
-  BatchShape s{dims.front(), 1, dims.back(), op.number(RT_ATTR_EPSILON, 0), dims};
+  BatchShape s{dims.front(), 1, dims.back(), dims};
   for (size_t i = 1; i + 1 < dims.size(); ++i) s.positions *= dims[i];
+  return s;
+}
+
+// The same for the operations that normalise.
+BatchShape read_normal_shape(const Operation& op, uint32_t x) {
+  BatchShape s = read_batch_shape(op, x);
+  s.epsilon = op.number(RT_ATTR_EPSILON);
   if (!(s.epsilon >= 0)) op.fail(rt::sdk::format("epsilon is %g, expected >= 0", s.epsilon));
   return s;
 }
@@ -214,7 +221,7 @@ Kernel make_batch_norm_merge(const Operation& op) {
 Kernel make_batch_norm_apply(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "x");
   expect_counts(op, 4, 1);
-  const BatchShape s = read_batch_shape(op, 0);
+  const BatchShape s = read_normal_shape(op, 0);
   expect_input(op, 1, "gamma", dtype, {s.channels});
   expect_input(op, 2, "beta", dtype, {s.channels});
   expect_input(op, 3, "moments", dtype, {2 * s.channels + 1});
@@ -231,7 +238,7 @@ Kernel make_batch_norm_apply(const Operation& op) {
 Kernel make_batch_norm_backward_statistics(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "dy");
   expect_counts(op, 3, 1);
-  const BatchShape s = read_batch_shape(op, 1);
+  const BatchShape s = read_normal_shape(op, 1);
   expect_input(op, 0, "dy", dtype, s.dims);
   expect_input(op, 1, "x", dtype, s.dims);
   expect_input(op, 2, "moments", dtype, {2 * s.channels + 1});
@@ -247,7 +254,7 @@ Kernel make_batch_norm_backward_statistics(const Operation& op) {
 Kernel make_batch_norm_backward_apply(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "dy");
   expect_counts(op, 6, 1);
-  const BatchShape s = read_batch_shape(op, 1);
+  const BatchShape s = read_normal_shape(op, 1);
   expect_input(op, 0, "dy", dtype, s.dims);
   expect_input(op, 1, "x", dtype, s.dims);
   expect_input(op, 2, "gamma", dtype, {s.channels});

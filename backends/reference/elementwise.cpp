@@ -1,6 +1,8 @@
 // activation, activation_backward, add, subtract, multiply, divide and scale.
 #include "rt/sdk/elementwise.h"
 
+#include <functional>
+
 #include "backends/reference/activation.h"
 #include "backends/reference/families.h"
 #include "backends/reference/strided.h"
@@ -26,13 +28,16 @@ std::function<void(const Buffers&)> binary(const Dims& dims, const Dims& a, cons
   };
 }
 
-template <typename T>
-std::function<void(const Buffers&)> arithmetic(const Operation& op, const Dims& dims, const Dims& a,
-                                               const Dims& b) {
-  if (op.is(RT_OP_ADD)) return binary<T>(dims, a, b, [](T x, T y) { return x + y; });
-  if (op.is(RT_OP_SUBTRACT)) return binary<T>(dims, a, b, [](T x, T y) { return x - y; });
-  if (op.is(RT_OP_MULTIPLY)) return binary<T>(dims, a, b, [](T x, T y) { return x * y; });
-  return binary<T>(dims, a, b, [](T x, T y) { return x / y; });
+template <typename Function>
+Kernel make_binary(const Operation& op, Function function) {
+  const rt_dtype dtype = floating_input(op, 0, "a");
+  const rt::sdk::BroadcastShape s = rt::sdk::broadcast_shape(op, dtype);
+  return for_floating(dtype, [&]<typename T>() {
+    Kernel kernel;
+    kernel.in_place[0] = s.in_place;
+    kernel.run = binary<T>(s.dims, s.a, s.b, function);
+    return kernel;
+  });
 }
 
 }  // namespace
@@ -72,16 +77,10 @@ Kernel make_activation_backward(const Operation& op) {
   });
 }
 
-Kernel make_arithmetic(const Operation& op) {
-  const rt_dtype dtype = floating_input(op, 0, "a");
-  const rt::sdk::BroadcastShape s = rt::sdk::broadcast_shape(op, dtype);
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.in_place[0] = s.in_place;
-    kernel.run = arithmetic<T>(op, s.dims, s.a, s.b);
-    return kernel;
-  });
-}
+Kernel make_add(const Operation& op) { return make_binary(op, std::plus<>()); }
+Kernel make_subtract(const Operation& op) { return make_binary(op, std::minus<>()); }
+Kernel make_multiply(const Operation& op) { return make_binary(op, std::multiplies<>()); }
+Kernel make_divide(const Operation& op) { return make_binary(op, std::divides<>()); }
 
 Kernel make_scale(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "x");

@@ -29,7 +29,10 @@ Kernel make_conv2d_pool2d_backward_weights(const rt::sdk::Operation& op);
 // elementwise.cpp
 Kernel make_activation(const rt::sdk::Operation& op);
 Kernel make_activation_backward(const rt::sdk::Operation& op);
-Kernel make_arithmetic(const rt::sdk::Operation& op);
+Kernel make_add(const rt::sdk::Operation& op);
+Kernel make_subtract(const rt::sdk::Operation& op);
+Kernel make_multiply(const rt::sdk::Operation& op);
+Kernel make_divide(const rt::sdk::Operation& op);
 Kernel make_scale(const rt::sdk::Operation& op);
 // dropout.cpp
 Kernel make_dropout(const rt::sdk::Operation& op);

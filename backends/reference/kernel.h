@@ -60,9 +60,6 @@ Kernel make_kernel(const rt::sdk::Operation& operation);
 // The names of all operations, sorted.
 std::vector<std::string> operation_names();
 
-// Does plugins/operations.md let post-operations follow the operation `name`?
-bool takes_post_operations(const std::string& name);
-
 }  // namespace backends::reference
 
 #endif  // BACKENDS_REFERENCE_KERNEL_H_

@@ -6,8 +6,10 @@
 
 namespace backends::reference {
 
+using rt::sdk::Definition;
 using rt::sdk::format;
 using rt::sdk::is_sixteen_bit;
+using rt::sdk::OperandDefinition;
 
 namespace {
 
@@ -54,24 +56,38 @@ struct Slot {
   }
 };
 
-// Returns the 16-bit type of the operands. Fails if a floating operand has another type than its
-// bit of `wide_inputs` or `wide_outputs` demands.
-rt_dtype check_types(const Operation& op, uint32_t wide_inputs, uint32_t wide_outputs) {
-  const auto is_wide = [&](const Operand& o) {
-    return ((o.output ? wide_outputs : wide_inputs) >> o.index & 1) != 0;
-  };
+// Whether a product of matrices in 16 bits has its results in float32. Its results and the operands
+// of its post-operations are then in float32.
+bool has_wide_results(const Operation& op) {
+  return op.is(RT_OP_MATMUL) && op.output_count() > 0 && op.output(0).dtype == RT_FLOAT32;
+}
+
+// Whether the operand is float32 although others are in 16 bits. Those that have no row are of
+// post-operations.
+bool is_wide(const Operation& op, const Definition& definition, const Operand& operand) {
+  const OperandDefinition* const row = operand.output
+                                           ? definition.output(operand.index, op.own_input_count())
+                                           : definition.input(operand.index);
+  if (has_wide_results(op)) return operand.output || row == nullptr;
+  return row != nullptr && row->is(OperandDefinition::kWide);
+}
+
+// Returns the 16-bit type of the operands. Fails if a floating operand has another type than
+// `definition` demands.
+rt_dtype check_types(const Operation& op, const Definition& definition) {
+  const auto wide = [&](const Operand& o) { return is_wide(op, definition, o); };
   rt_dtype type = 0;
   const std::vector<Operand> operands = operands_of(op);
   for (const Operand& o : operands) {
-    if (type == 0 && !is_wide(o) && is_sixteen_bit(o.tensor.dtype)) type = o.tensor.dtype;
+    if (type == 0 && !wide(o) && is_sixteen_bit(o.tensor.dtype)) type = o.tensor.dtype;
   }
   for (const Operand& o : operands) {
-    const rt_dtype expected = is_wide(o) ? RT_FLOAT32 : type;
+    const rt_dtype expected = wide(o) ? RT_FLOAT32 : type;
     if (!is_floating(o.tensor.dtype) || expected == 0 || o.tensor.dtype == expected) continue;
     op.fail(o.text() + " is " + rt::sdk::to_string(o.tensor) + ", expected " +
             rt::sdk::to_string(expected) +
-            (is_wide(o) ? ", which it stays beside operands in 16 bits; cast it"
-                        : " as the other operands; cast it"));
+            (wide(o) ? ", which it stays beside operands in 16 bits; cast it"
+                     : " as the other operands; cast it"));
   }
   return type;
 }
@@ -122,8 +138,9 @@ bool has_sixteen_bit_operands(const Operation& op) {
                      [](const Operand& o) { return is_sixteen_bit(o.tensor.dtype); });
 }
 
-Kernel make_sixteen_bit(const Operation& op, uint32_t wide_inputs, uint32_t wide_outputs) {
-  const rt_dtype type = check_types(op, wide_inputs, wide_outputs);
+Kernel make_sixteen_bit(const Operation& op, const Definition& definition) {
+  if (!has_sixteen_bit_form(definition)) refuse_sixteen_bit(op);
+  const rt_dtype type = check_types(op, definition);
   Kernel kernel = make_wide(op, type);
   const std::vector<Slot> slots = place(op, type, kernel.workspace_bytes, kernel.workspace_bytes);
   kernel.run = [inner = std::move(kernel.run), slots, inputs = op.input_count(),

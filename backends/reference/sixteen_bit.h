@@ -3,6 +3,7 @@
 #define BACKENDS_REFERENCE_SIXTEEN_BIT_H_
 
 #include "backends/reference/kernel.h"
+#include "rt/sdk/definition.h"
 #include "rt/sdk/float16.h"
 
 namespace backends::reference {
@@ -25,10 +26,10 @@ using BFloat16 = SixteenBits<rt::sdk::to_bfloat16, rt::sdk::from_bfloat16>;
 bool has_sixteen_bit_operands(const rt::sdk::Operation& op);
 
 // Makes the kernel for operands in 16 bits: it widens them into the workspace, runs the kernel on
-// float32, and rounds each output once. Bit i of `wide_inputs` and `wide_outputs` says that this
-// floating operand is float32 nevertheless. Saved data are those of the kernel on float32. Throws
-// the errors of make_kernel.
-Kernel make_sixteen_bit(const rt::sdk::Operation& op, uint32_t wide_inputs, uint32_t wide_outputs);
+// float32, and rounds each output once. `definition` is that of the operation and says which
+// operands are float32 nevertheless. Saved data are those of the kernel on float32. Throws the
+// errors of make_kernel.
+Kernel make_sixteen_bit(const rt::sdk::Operation& op, const rt::sdk::Definition& definition);
 
 // Throws the Refusal of an operation that has no 16-bit form.
 [[noreturn]] void refuse_sixteen_bit(const rt::sdk::Operation& op);

@@ -2,11 +2,13 @@
 
 #include "backends/simulated/objects.h"
 #include "rt/sdk/canonical_layout.h"
+#include "rt/sdk/definitions.h"
 #include "rt/sdk/foreign_layout.h"
 
 namespace backends::simulated {
 namespace {
 
+using rt::sdk::Definition;
 using rt::sdk::format;
 using rt::sdk::guard;
 
@@ -15,30 +17,15 @@ bool lists(const std::vector<std::string>& names, const char* name) {
 }
 
 bool is_in_base_set(const rt_op_desc& op) {
-  static const std::vector<std::string> names = {RT_OP_MATMUL,
-                                                 RT_OP_ACTIVATION,
-                                                 RT_OP_ACTIVATION_BACKWARD,
-                                                 RT_OP_ADD,
-                                                 RT_OP_SUBTRACT,
-                                                 RT_OP_MULTIPLY,
-                                                 RT_OP_DIVIDE,
-                                                 RT_OP_SCALE,
-                                                 RT_OP_REDUCE,
-                                                 RT_OP_CROSS_ENTROPY,
-                                                 RT_OP_CROSS_ENTROPY_BACKWARD,
-                                                 RT_OP_CORRECT_COUNT,
-                                                 RT_OP_COPY,
-                                                 RT_OP_FILL,
-                                                 RT_OP_EMBEDDING,
-                                                 RT_OP_EMBEDDING_BACKWARD};
-  const bool plain_sgd = op.name == std::string_view(RT_OP_SGD) && op.output_count == 1;
-  return plain_sgd || lists(names, op.name);
+  const bool plain = op.name != std::string_view(RT_OP_SGD) || op.output_count == 1;
+  return plain && rt::sdk::has_trait(op.name, Definition::kMandatory | Definition::kBase);
 }
 
 // Whether the operation is an optimizer that also writes the parameters in 16 bits.
 bool writes_narrow(const rt_op_desc& op) {
-  const bool optimizer = lists({RT_OP_SGD, RT_OP_ADAMW}, op.name);
-  return optimizer && rt::sdk::is_sixteen_bit(op.outputs[op.output_count - 1]->dtype);
+  const Definition* const row = rt::sdk::find_definition(op.name);
+  return row != nullptr && row->outputs.find("narrow") != nullptr &&
+         rt::sdk::is_sixteen_bit(op.outputs[op.output_count - 1]->dtype);
 }
 
 // The option because of which the device refuses the operation; nullptr if it does not.

@@ -8,6 +8,7 @@
 #include "plugins/check/models.h"
 #include "plugins/conformance/conformance.h"
 #include "rt/operations.h"
+#include "rt/sdk/definitions.h"
 
 namespace plugins::check {
 
@@ -60,9 +61,8 @@ bool is_basic(const conformance::Case& c) {
   const bool slice = std::any_of(attributes.begin(), attributes.end(), [](const auto& attribute) {
     return attribute.name == RT_ATTR_FIRST_ROW;
   });
-  const std::string& name = c.operation.name;
-  return c.operation.post_ops.empty() &&
-         (c.mandatory || ((name == RT_OP_EMBEDDING || name == RT_OP_EMBEDDING_BACKWARD) && !slice));
+  const bool base = rt::sdk::has_trait(c.operation.name, rt::sdk::Definition::kBase);
+  return c.operation.post_ops.empty() && (c.mandatory || (base && !slice));
 }
 
 // One of the functions of `activation` that are in the base set but not mandatory.

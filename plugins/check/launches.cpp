@@ -14,6 +14,7 @@
 #include "plugins/conformance/values.h"
 #include "plugins/host/error.h"
 #include "rt/operations.h"
+#include "rt/sdk/definitions.h"
 #include "rt/sdk/tensor.h"
 
 namespace plugins::check {
@@ -172,8 +173,10 @@ void launch_in_threads(const std::shared_ptr<host::Device>& device, const Case& 
 
 // Operations that write their own inputs give other results the second time.
 bool repeats(const Case& c) {
-  const std::string& name = c.operation.name;
-  return name != RT_OP_SGD && name != RT_OP_ADAMW && name != RT_OP_LOSS_SCALE;
+  const auto& outputs = rt::sdk::find_definition(c.operation.name)->outputs;
+  return std::none_of(outputs.begin(), outputs.end(), [](const auto& output) {
+    return output.is(rt::sdk::OperandDefinition::kInPlace);
+  });
 }
 
 std::string launches_in_threads(Context& context) {

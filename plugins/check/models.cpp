@@ -2,16 +2,16 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
-#include "plugins/conformance/conformance.h"
 #include "rt/operations.h"
+#include "rt/sdk/definitions.h"
 
 namespace plugins::check {
 
 namespace {
 
 using Names = std::vector<std::string>;
+using rt::sdk::Definition;
 
 constexpr const char* kGroup = "kernels";
 
@@ -42,14 +42,6 @@ const Names kSlowWhenComposed = {RT_OP_CONV2D,
                                  RT_OP_LAYER_NORM,
                                  RT_OP_LAYER_NORM_BACKWARD,
                                  RT_OP_DROPOUT};
-
-// The operations of the base set.
-std::set<std::string> basic_operations() {
-  std::set<std::string> names = {RT_OP_EMBEDDING, RT_OP_EMBEDDING_BACKWARD};
-  for (const conformance::Case& c : conformance::all_cases())
-    if (c.mandatory) names.insert(c.operation.name);
-  return names;
-}
 
 }  // namespace
 
@@ -118,11 +110,10 @@ std::vector<std::string> next_operations(const std::vector<Row>& rows) {
       if (!has(rows, operation)) ++uses[operation];
   std::vector<std::string> names;
   for (const auto& [name, count] : uses) names.push_back(name);
-  const std::set<std::string> basic = basic_operations();
   const auto rank = [&](const std::string& name) -> std::ptrdiff_t {
     const Row* const row = find(rows, name);
     if (row != nullptr && row->outcome == Outcome::kFailed) return -2;
-    if (basic.contains(name)) return -1;
+    if (rt::sdk::has_trait(name, Definition::kMandatory | Definition::kBase)) return -1;
     const auto slow = std::find(kSlowWhenComposed.begin(), kSlowWhenComposed.end(), name);
     return slow - kSlowWhenComposed.begin();
   };

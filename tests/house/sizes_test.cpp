@@ -27,7 +27,7 @@ constexpr size_t kLongHeaderLines = 150;
 // number when code goes; when one has to rise, say why in the commit. runtime/README.md has the
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
-    {"plugins/host", 6645},     {"plugins/include", 840}, {"plugins/sdk", 2585},
+    {"plugins/host", 6645},     {"plugins/include", 840}, {"plugins/sdk", 2570},
     {"runtime/analysis", 4073}, {"runtime/cli", 5275},    {"runtime/config", 3800},
     {"runtime/data", 5880},     {"runtime/exec", 3350},   {"runtime/graph", 5695},
     {"runtime/launch", 4115},   {"runtime/model", 1385},  {"runtime/parallel", 3215},

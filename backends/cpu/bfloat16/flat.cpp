@@ -9,6 +9,7 @@
 namespace backends::cpu {
 namespace {
 
+using kernels::Binary;
 using Table = kernels::Table;
 
 // Elements that are widened at a time. A few arrays of so many floats fit the first-level cache.
@@ -101,12 +102,8 @@ void widen_repeated(const Table& kernel, const uint16_t* from, int64_t repeats, 
   }
 }
 
+template <Binary kWhat>
 std::unique_ptr<Plan> make_binary(const NativeContext& context, const Operation& op) {
-  using kernels::Binary;
-  const Binary what = op.is(RT_OP_ADD)        ? Binary::kAdd
-                      : op.is(RT_OP_SUBTRACT) ? Binary::kSubtract
-                      : op.is(RT_OP_MULTIPLY) ? Binary::kMultiply
-                                              : Binary::kDivide;
   constexpr int64_t kShortest = 16;  // of pieces that are worth a call
   const int64_t count = rt::sdk::element_count(op.output(0));
   const int64_t a = period(op.input(0), op.output(0)), b = period(op.input(1), op.output(0));
@@ -123,7 +120,7 @@ std::unique_ptr<Plan> make_binary(const NativeContext& context, const Operation&
         alignas(64) float right[kPiece];
         widen_repeated(kernel, input<uint16_t>(l, 0), a, i, n, values);
         widen_repeated(kernel, input<uint16_t>(l, 1), b, i, n, right);
-        kernel.binary(what, values, 1, right, 1, values, n);
+        kernel.binary(kWhat, values, 1, right, 1, values, n);
       });
 }
 
@@ -165,10 +162,10 @@ struct Maker {
 constexpr Maker kMakers[] = {
     {RT_OP_ACTIVATION, make_activation},
     {RT_OP_ACTIVATION_BACKWARD, make_activation_backward},
-    {RT_OP_ADD, make_binary},
-    {RT_OP_SUBTRACT, make_binary},
-    {RT_OP_MULTIPLY, make_binary},
-    {RT_OP_DIVIDE, make_binary},
+    {RT_OP_ADD, make_binary<Binary::kAdd>},
+    {RT_OP_SUBTRACT, make_binary<Binary::kSubtract>},
+    {RT_OP_MULTIPLY, make_binary<Binary::kMultiply>},
+    {RT_OP_DIVIDE, make_binary<Binary::kDivide>},
     {RT_OP_SCALE, make_scale},
     {RT_OP_FILL, make_fill},
     {RT_OP_CAST, make_cast},

@@ -1,7 +1,5 @@
 #include "backends/cpu/bfloat16/provider.h"
 
-#include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "backends/cpu/bfloat16/plans.h"
@@ -12,26 +10,10 @@
 namespace backends::cpu {
 namespace {
 
-// Operations that NativeProvider serves in bfloat16 by itself.
-constexpr const char* kOfAnyType[] = {
-    RT_OP_COPY,
-    RT_OP_CONCAT,
-    RT_OP_SLICE,
-    RT_OP_PAD,
-    RT_OP_TRANSPOSE,
-    RT_OP_EMBEDDING,
-    RT_OP_BATCH_NORM,
-    RT_OP_LAYER_NORM,
-    RT_OP_BATCH_NORM_INFERENCE,
-    RT_OP_SGD,
-    RT_OP_ADAMW,
-    RT_OP_BATCH_NORM_BACKWARD,
-    RT_OP_LAYER_NORM_BACKWARD,
-};
-
-bool takes_any_type(const Operation& op) {
-  return std::any_of(std::begin(kOfAnyType), std::end(kOfAnyType),
-                     [&](const char* name) { return op.is(name); });
+// Whether NativeProvider serves the operation in bfloat16 by itself.
+bool is_native(const Operation& op) {
+  const NativeKernel* const kernel = find_native_kernel(op);
+  return kernel != nullptr && kernel->has(NativeKernel::kBfloat16);
 }
 
 std::unique_ptr<Plan> make_own_plan(const NativeContext& context, const Operation& op) {
@@ -46,7 +28,7 @@ Answer Bfloat16Provider::query(const Operation& op) {
   if (!has_bfloat16_operand(op)) return answer;
   const int32_t operand = foreign_operand(op);
   if (operand >= 0 && op.is(RT_OP_COPY)) return answer;  // the provider of the layout does it
-  if (takes_any_type(op) && operand < 0) return native_.query(op);
+  if (is_native(op) && operand < 0) return native_.query(op);
   const WideOperation wide(op);
   answer = native_.query(Operation(wide.desc()));
   if (answer.level == RT_SUPPORT_REFUSED) return answer;
@@ -71,7 +53,7 @@ std::unique_ptr<Plan> Bfloat16Provider::create(const Operation& op, uint32_t alg
     throw rt::sdk::Error(RT_ERROR_UNSUPPORTED, answer.reason);
   }
   check_prefix(op, answer.post_ops_fused);
-  if (takes_any_type(op)) return native_.create(op, algorithm);
+  if (is_native(op)) return native_.create(op, algorithm);
   if (auto plan = make_own_plan(context_, op)) return plan;
   const WideOperation wide(op);
   return std::make_unique<WidenedPlan>(context_.engine, op,

@@ -212,7 +212,5 @@ TEST(Refusal, ConvolutionPooling) {
                                  HasSubstr("no form in 16 bits, cast the operand to float32")));
 }
 
-TEST(Refusal, EveryOperationOfTheListIsThere) { EXPECT_EQ(operation_names().size(), 60u); }
-
 }  // namespace
 }  // namespace backends::reference::testing

@@ -42,7 +42,7 @@ const Family& draw_family(Random& random, const DrawOptions& options) {
 
 void draw_post_operations(Random& random, const Family& family, Recipe& recipe) {
   recipe.post.clear();
-  if (!family.takes_post_operations) return;
+  if (!family.takes_post_operations()) return;
   const int64_t count = random.pick<int64_t>({0, 0, 1, 1, 2, 2, 3, 4});
   for (int64_t i = 0; i < count; ++i) {
     // The common ones are drawn as often as all activations and their gradients together.
@@ -82,7 +82,8 @@ Recipe draw_recipe(const DrawOptions& options, uint64_t seed, uint64_t number) {
   Recipe recipe;
   recipe.operation = family.operation;
   recipe.dtype = random.pick(options.types);
-  if (!family.has_sixteen_bit_form && plugins::conformance::is_sixteen_bit(recipe.dtype))
+  if (!has_sixteen_bit_form(family.definition()) &&
+      plugins::conformance::is_sixteen_bit(recipe.dtype))
     recipe.dtype = RT_FLOAT32;
   for (;;) {
     for (const Parameter& p : family.parameters) recipe.numbers[p.name] = p.draw(random);

@@ -163,7 +163,6 @@ Family clip_scale() {
         .number(RT_ATTR_MAX_NORM, static_cast<double>(s["tenths"]) / 10)
         .get();
   };
-  f.has_sixteen_bit_form = false;
   return f;
 }
 
@@ -181,7 +180,6 @@ Family loss_scale() {
         .number(RT_ATTR_MAX_NORM, static_cast<double>(s["tenths"]) / 10)
         .get();
   };
-  f.has_sixteen_bit_form = false;
   f.counters = 2;
   return f;
 }
@@ -191,9 +189,7 @@ Family loss_scale() {
 void add_elementwise(Families& families) {
   families.push_back(activation());
   families.push_back(activation_backward());
-  Family add = arithmetic(RT_OP_ADD, 1e30);
-  add.takes_post_operations = true;
-  families.push_back(add);
+  families.push_back(arithmetic(RT_OP_ADD, 1e30));
   families.push_back(arithmetic(RT_OP_SUBTRACT, 1e30));
   families.push_back(arithmetic(RT_OP_MULTIPLY, 1e15));
   families.push_back(arithmetic(RT_OP_DIVIDE, 1e15));

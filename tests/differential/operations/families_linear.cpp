@@ -36,7 +36,6 @@ Family matmul() {
     return product(dtype, Product{leading, s["m"], s["n"], s["k"]}, s["ta"], s["tb"],
                    s["batched_b"]);
   };
-  f.takes_post_operations = true;
   f.sums_products = true;
   f.huge = 1e15;
   return f;
@@ -103,7 +102,6 @@ Family convolution(const char* operation,
     if (!v) return std::nullopt;
     return build(dtype, *v, s);
   };
-  f.takes_post_operations = true;
   f.sums_products = true;
   f.huge = 1e15;
   f.not_finite = NotFinite::kMaySpread;
@@ -160,7 +158,6 @@ Family pooling(const char* operation, const std::function<Case(rt_dtype, const P
     if (!p) return std::nullopt;
     return build(dtype, *p);
   };
-  f.takes_post_operations = true;
   return f;
 }
 
@@ -192,7 +189,6 @@ Family convolution_pooling(const char* operation, bool backward) {
     if (!backward) return forward;
     return conv_pool_backward_weights(dtype, both).forward(forward).get();
   };
-  f.has_sixteen_bit_form = false;
   f.sums_products = !backward;
   f.chooses_results = backward;
   if (backward) f.terms = terms_of_limits;
@@ -211,7 +207,6 @@ Family global_pooling(const char* operation, bool backward) {
     const Dims x = {s["n"], s["h"], s["w"], s["c"]}, y = {s["n"], s["c"]};
     return Builder(operation, dtype, "").in(backward ? y : x).out(backward ? x : y).get();
   };
-  f.takes_post_operations = true;
   return f;
 }
 
@@ -232,7 +227,6 @@ void add_linear(Families& families) {
                                  return convolution_backward_weights(dtype, v, s["bias"]);
                                });
   weights.parameters.push_back(flag("bias"));
-  weights.takes_post_operations = false;
   families.push_back(weights);
 }
 

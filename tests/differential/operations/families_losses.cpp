@@ -137,7 +137,6 @@ Family merge() {
         .out({1})
         .get();
   };
-  f.has_sixteen_bit_form = false;
   return f;
 }
 

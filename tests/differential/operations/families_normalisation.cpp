@@ -1,7 +1,7 @@
 // The families (family.h) of batch and layer normalisation, split batch normalisation, and
 // attention. An error is allowed if small disturbances of the operands cause as much. x is not
-// disturbed (exact_inputs), because that would excuse rounding errors of the mean, which are faults
-// of the implementation.
+// disturbed (kExact of its row), because that would excuse rounding errors of the mean, which are
+// faults of the implementation.
 #include <algorithm>
 #include <cmath>
 
@@ -69,14 +69,12 @@ Builder norm_backward(const char* operation, const Sizes& s, rt_dtype dtype, con
   return b.forward(forward);
 }
 
-// A family of normalisations over x. Bit i of `exact` marks operand i as one that is not disturbed
-// to find the allowed error.
-Family norm(const char* operation, uint32_t exact,
+// A family of normalisations over x.
+Family norm(const char* operation,
             const std::function<std::optional<Case>(const Sizes&, rt_dtype)>& build) {
   Family f{.operation = operation, .parameters = x_parameters()};
   f.build = build;
   f.huge = kHuge;
-  f.exact_inputs = exact;
   f.not_finite = NotFinite::kAny;
   return f;
 }
@@ -106,21 +104,19 @@ double backward_terms(const Sizes& s, const std::vector<std::vector<double>>& in
 
 void add_batch_norm(Families& families) {
   families.push_back(
-      norm(RT_OP_BATCH_NORM, 1, [](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
+      norm(RT_OP_BATCH_NORM, [](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
         if (s["n"] == 0) return std::nullopt;  // without samples there is no mean
         return batch_norm_forward(s, dtype).get();
       }));
-  families.back().takes_post_operations = true;
-  families.push_back(norm(
-      RT_OP_BATCH_NORM_INFERENCE, 0, [](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
+  families.push_back(
+      norm(RT_OP_BATCH_NORM_INFERENCE, [](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
         const Dims c = {s["c"]};
         Builder b(RT_OP_BATCH_NORM_INFERENCE, dtype, "");
         b.in(x_of(s), kX).wide_in(c, kGamma).wide_in(c).wide_in(c).wide_in(c, kPositive);
         return b.out(x_of(s)).number(RT_ATTR_EPSILON, epsilon_of(s)).get();
       }));
-  families.back().takes_post_operations = true;
   families.push_back(
-      norm(RT_OP_BATCH_NORM_BACKWARD, 2, [](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
+      norm(RT_OP_BATCH_NORM_BACKWARD, [](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
         if (s["n"] == 0) return std::nullopt;
         return norm_backward(RT_OP_BATCH_NORM_BACKWARD, s, dtype, batch_norm_forward(s, dtype))
             .get();
@@ -132,11 +128,11 @@ void add_batch_norm(Families& families) {
 
 void add_layer_norm(Families& families) {
   families.push_back(
-      norm(RT_OP_LAYER_NORM, 1, [](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
+      norm(RT_OP_LAYER_NORM, [](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
         return layer_norm_forward(s, dtype).get();
       }));
   families.push_back(
-      norm(RT_OP_LAYER_NORM_BACKWARD, 2, [](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
+      norm(RT_OP_LAYER_NORM_BACKWARD, [](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
         // If a row has two elements, its gradient is zero but for epsilon, so rounding decides it.
         if (s["c"] == 2) return std::nullopt;
         return norm_backward(RT_OP_LAYER_NORM_BACKWARD, s, dtype, layer_norm_forward(s, dtype))
@@ -197,7 +193,6 @@ Family merge() {
         .number(RT_ATTR_MOMENTUM, 0.2)
         .get();
   };
-  f.has_sixteen_bit_form = false;
   f.huge = kHuge;
   f.not_finite = NotFinite::kAny;
   f.finite_inputs = [](const Sizes&) { return 1u; };
@@ -205,14 +200,13 @@ Family merge() {
 }
 
 void add_batch_norm_parts(Families& families) {
-  families.push_back(norm(RT_OP_BATCH_NORM_STATISTICS, 1, statistics));
+  families.push_back(norm(RT_OP_BATCH_NORM_STATISTICS, statistics));
   families.back().parameters.push_back(padding_parameter());
   // The contract wants finite padding.
   families.back().finite_inputs = [](const Sizes& s) { return s["padding"] > 0 ? 1u : 0u; };
-  families.push_back(norm(RT_OP_BATCH_NORM_APPLY, 0, apply));
-  families.back().takes_post_operations = true;
-  families.push_back(norm(RT_OP_BATCH_NORM_BACKWARD_STATISTICS, 0, backward_statistics));
-  families.push_back(norm(RT_OP_BATCH_NORM_BACKWARD_APPLY, 0, backward_apply));
+  families.push_back(norm(RT_OP_BATCH_NORM_APPLY, apply));
+  families.push_back(norm(RT_OP_BATCH_NORM_BACKWARD_STATISTICS, backward_statistics));
+  families.push_back(norm(RT_OP_BATCH_NORM_BACKWARD_APPLY, backward_apply));
   families.back().ends_with_count = 1u << 3;  // the n of `moments` divides the sums
   families.back().parameters.push_back(padding_parameter());
   families.push_back(merge());

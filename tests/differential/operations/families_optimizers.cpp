@@ -39,7 +39,6 @@ Family sgd() {
         .integer(RT_ATTR_NESTEROV, s["nesterov"])
         .get();
   };
-  f.has_sixteen_bit_form = false;
   return f;
 }
 
@@ -65,7 +64,6 @@ Family adamw() {
         .number(RT_ATTR_EPSILON, 1e-8)
         .get();
   };
-  f.has_sixteen_bit_form = false;
   f.huge = 1e8;  // the square of grad times scale is computed
   return f;
 }

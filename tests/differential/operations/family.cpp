@@ -116,7 +116,8 @@ std::optional<Case> build_case(const Recipe& recipe) {
   expect_numbers_of(family, recipe);
   std::optional<Case> c = family.build(Sizes(recipe.numbers), recipe.dtype);
   if (!c) return c;
-  if (!recipe.post.empty() && (!family.takes_post_operations || c->operation.outputs[0].rank == 0))
+  if (!recipe.post.empty() &&
+      (!family.takes_post_operations() || c->operation.outputs[0].rank == 0))
     return std::nullopt;
   add_post_operations(*c, recipe);
   if (recipe.deterministic) {

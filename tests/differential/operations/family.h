@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "plugins/conformance/builder.h"
+#include "rt/sdk/definitions.h"
 #include "tests/differential/operations/random.h"
 #include "tests/differential/operations/recipe.h"
 
@@ -73,14 +74,9 @@ struct Family {
   // Returns nullopt if the parameters make no valid operation, or one that takes too long in the
   // reference.
   std::function<std::optional<Case>(const Sizes&, rt_dtype)> build = nullptr;
-  bool takes_post_operations = false;
-  bool has_sixteen_bit_form = true;
   Comparison comparison = Comparison::kNorm;
   // The largest magnitude for which every intermediate result stays within float32.
   double huge = 1e30;
-  // Bit i marks input i as exact: the harness does not disturb it, so that an error of one last bit
-  // in it excuses no difference. Set for the input from which a normalisation subtracts the mean.
-  uint32_t exact_inputs = 0;
   NotFinite not_finite = NotFinite::kSame;
   // Computes the norm of the largest terms of the outputs from the inputs; where these terms
   // cancel, rounding errors of a few last bits of them remain. nullptr if disturbed `inputs` show
@@ -101,6 +97,12 @@ struct Family {
   // The operands that have to be finite, for these parameters. Bit i: operand i as Plant counts
   // them, those of the forward operation behind those of the backward one.
   std::function<uint32_t(const Sizes&)> finite_inputs = [](const Sizes&) { return 0u; };
+
+  // What the contract says about the operation.
+  const rt::sdk::Definition& definition() const { return *rt::sdk::find_definition(operation); }
+  bool takes_post_operations() const {
+    return definition().has(rt::sdk::Definition::kPostOperations);
+  }
 };
 
 // families() returns every family, sorted by the name of its operation; family_of() returns one of

@@ -130,7 +130,9 @@ const std::vector<double>& Oracle::disturbed(size_t j, double tolerance) {
   Operands operands = operands_;
   Random random(1);
   for (size_t i = 0; i < operands.inputs.size(); ++i) {
-    if (family_.exact_inputs >> i & 1) continue;
+    // An error of one last bit in it excuses no difference.
+    const rt::sdk::OperandDefinition* const row = family_.definition().input(i);
+    if (row != nullptr && row->is(rt::sdk::OperandDefinition::kExact)) continue;
     disturb(case_.operation.inputs[i], dtype_, tolerance, random, operands.inputs[i]);
   }
   for (size_t i = 0; family_.chooses_results && i < operands.forward_inputs.size(); ++i)

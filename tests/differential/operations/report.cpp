@@ -78,7 +78,7 @@ void Tally::add(const Recipe& recipe, const Outcome& outcome) {
   for (const std::string& name : outcome.implementations)
     count(implementations, recipe.operation + " " + name);
   count(types, rt::sdk::to_string(recipe.dtype));
-  if (family_of(recipe.operation).takes_post_operations) count(post, joined(recipe.post));
+  if (family_of(recipe.operation).takes_post_operations()) count(post, joined(recipe.post));
   count(fills, recipe.fill);
   for (const Plant& p : recipe.plants) count(plants, p.value);
   count(threads, std::to_string(recipe.threads));

@@ -71,8 +71,8 @@ void expect_operands(const auto& operands) {
     EXPECT_TRUE(std::regex_match(std::string(operand.name), std::regex("[a-z][a-z_]*")));
     EXPECT_TRUE(names.emplace(operand.name).second) << operand.name;
     EXPECT_FALSE(operand.is(Operand::kIndex) && operand.is(Operand::kCounter)) << operand.name;
-    const bool integer = operand.is(Operand::kIndex) || operand.is(Operand::kCounter);
-    EXPECT_FALSE(integer && (operand.is(Operand::kWide) || operand.is(Operand::kExact)))
+    EXPECT_FALSE(operand.is(Operand::kIndex | Operand::kCounter) &&
+                 operand.is(Operand::kWide | Operand::kExact))
         << operand.name << ": only floating-point numbers have fewer bits";
     EXPECT_TRUE(operand.is(Operand::kOptional) || !optional)
         << operand.name << " stands behind an optional operand";
@@ -104,17 +104,15 @@ TEST(Definitions, APropertyFitsASecondOperation) {
     int rows = 0;
     for_each_row([&](const Definition& row) {
       bool any = false;
-      for (const Operand& o : row.inputs) any |= o.is(static_cast<Operand::Property>(property));
-      for (const Operand& o : row.outputs) any |= o.is(static_cast<Operand::Property>(property));
+      for (const Operand& o : row.inputs) any |= o.is(property);
+      for (const Operand& o : row.outputs) any |= o.is(property);
       rows += any ? 1 : 0;
     });
     EXPECT_GT(rows, 1) << property;
   }
   for (uint32_t trait = Definition::kMandatory; trait <= Definition::kRowLayouts; trait *= 2) {
     int rows = 0;
-    for_each_row([&](const Definition& row) {
-      rows += row.has(static_cast<Definition::Trait>(trait)) ? 1 : 0;
-    });
+    for_each_row([&](const Definition& row) { rows += row.has(trait) ? 1 : 0; });
     EXPECT_GT(rows, 1) << trait;
   }
 }

@@ -3,13 +3,12 @@
 #ifndef RT_SDK_DEFINITION_H_
 #define RT_SDK_DEFINITION_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <string_view>
-
-#include "rt/common.h"
 
 namespace rt::sdk {
 
@@ -39,7 +38,8 @@ struct OperandDefinition {
   std::string_view dims = {};
   uint32_t properties = 0;  // Property
 
-  constexpr bool is(Property property) const { return (properties & property) != 0; }
+  // Whether it has one of the properties.
+  constexpr bool is(uint32_t any) const { return (properties & any) != 0; }
 };
 
 // An integer or a number that an operation has.
@@ -54,8 +54,13 @@ template <class T, size_t kCapacity>
 class DefinitionList {
  public:
   constexpr DefinitionList() = default;
-  constexpr DefinitionList(std::initializer_list<T> elements) {
-    for (const T& element : elements) elements_[size_++] = element;
+  constexpr DefinitionList(std::initializer_list<T> elements) { *this = with(elements); }
+
+  // These elements, and then `more`.
+  constexpr DefinitionList with(std::initializer_list<T> more) const {
+    DefinitionList all = *this;
+    for (const T& element : more) all.elements_[all.size_++] = element;
+    return all;
   }
 
   constexpr size_t size() const { return size_; }
@@ -76,6 +81,10 @@ class DefinitionList {
   size_t size_ = 0;
 };
 
+// As many as the largest row needs; it can grow.
+using OperandDefinitions = DefinitionList<OperandDefinition, 8>;
+using AttributeDefinitions = DefinitionList<AttributeDefinition, 16>;
+
 // One operation. Texts are not owned. Equivalent to: a schema of torch.library, with more said
 // about the operands.
 struct Definition {
@@ -90,13 +99,42 @@ struct Definition {
   };
 
   std::string_view name;  // RT_OP_*
-  DefinitionList<OperandDefinition, RT_MAX_INPUTS> inputs;
-  DefinitionList<OperandDefinition, RT_MAX_OUTPUTS> outputs;
-  DefinitionList<AttributeDefinition, 32> attributes = {};
+  OperandDefinitions inputs, outputs;
+  AttributeDefinitions attributes = {};
   uint32_t traits = 0;  // Trait
 
-  constexpr bool has(Trait trait) const { return (traits & trait) != 0; }
+  // Whether it has one of the traits.
+  constexpr bool has(uint32_t any) const { return (traits & any) != 0; }
+  // The row of input `i` of an operation; nullptr for the operand of a post-operation.
+  constexpr const OperandDefinition* input(size_t i) const {
+    if (!inputs.empty() && inputs[inputs.size() - 1].is(OperandDefinition::kRepeated))
+      i = std::min(i, inputs.size() - 1);
+    return i < inputs.size() ? &inputs[i] : nullptr;
+  }
+  // The row of output `i` of an operation with `input_count` inputs of its own; nullptr for what a
+  // post-operation stores. An output that has the name of an input is left out where that input is.
+  constexpr const OperandDefinition* output(size_t i, size_t input_count) const {
+    for (const OperandDefinition& row : outputs) {
+      const OperandDefinition* const source = inputs.find(row.name);
+      const bool left_out = source != nullptr && source >= inputs.begin() + input_count;
+      if (!left_out && i-- == 0) return &row;
+    }
+    return nullptr;
+  }
 };
+
+// Whether operands of the operation may be in 16 bits: floating-point ones that are not wide and
+// always there. (The optimizers only have a narrow copy, which is optional.)
+constexpr bool has_sixteen_bit_form(const Definition& definition) {
+  constexpr uint32_t kOthers = OperandDefinition::kWide | OperandDefinition::kIndex |
+                               OperandDefinition::kCounter | OperandDefinition::kOptional;
+  for (const OperandDefinitions* const list : {&definition.inputs, &definition.outputs}) {
+    for (const OperandDefinition& operand : *list) {
+      if (!operand.is(kOthers)) return true;
+    }
+  }
+  return false;
+}
 
 }  // namespace rt::sdk
 

@@ -33,10 +33,11 @@ constexpr const Definition* find_definition(std::string_view name) {
   return nullptr;
 }
 
-// Whether the operation `name` is one of the contract and has the trait.
-constexpr bool has_trait(std::string_view name, Definition::Trait trait) {
+// Whether the operation `name` is one of the contract and has one of the traits
+// (Definition::Trait).
+constexpr bool has_trait(std::string_view name, uint32_t any) {
   const Definition* const row = find_definition(name);
-  return row != nullptr && row->has(trait);
+  return row != nullptr && row->has(any);
 }
 
 }  // namespace rt::sdk

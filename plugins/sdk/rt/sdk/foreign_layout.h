@@ -2,40 +2,17 @@
 #ifndef RT_SDK_FOREIGN_LAYOUT_H_
 #define RT_SDK_FOREIGN_LAYOUT_H_
 
-#include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <string_view>
 
-#include "rt/operations.h"
+#include "rt/sdk/definitions.h"
 
 namespace rt::sdk {
 
 // Whether an operand of this rank of the operation `name` may have a foreign layout (the section
 // "Layouts" of operations.md). All other operands are always canonical.
 inline bool takes_foreign_layout(std::string_view name, int32_t rank) {
-  static constexpr std::string_view kOperations[] = {RT_OP_MATMUL,
-                                                     RT_OP_CONV2D,
-                                                     RT_OP_CONV2D_BACKWARD_DATA,
-                                                     RT_OP_CONV2D_BACKWARD_WEIGHTS,
-                                                     RT_OP_MAX_POOL2D,
-                                                     RT_OP_MAX_POOL2D_BACKWARD,
-                                                     RT_OP_AVG_POOL2D,
-                                                     RT_OP_AVG_POOL2D_BACKWARD,
-                                                     RT_OP_GLOBAL_AVG_POOL,
-                                                     RT_OP_GLOBAL_AVG_POOL_BACKWARD,
-                                                     RT_OP_CONV2D_POOL2D,
-                                                     RT_OP_CONV2D_POOL2D_BACKWARD_WEIGHTS,
-                                                     RT_OP_ACTIVATION,
-                                                     RT_OP_ACTIVATION_BACKWARD,
-                                                     RT_OP_ADD,
-                                                     RT_OP_MULTIPLY,
-                                                     RT_OP_BATCH_NORM,
-                                                     RT_OP_BATCH_NORM_INFERENCE,
-                                                     RT_OP_BATCH_NORM_BACKWARD,
-                                                     RT_OP_COPY};
-  return rank >= 2 &&
-         std::find(std::begin(kOperations), std::end(kOperations), name) != std::end(kOperations);
+  return rank >= 2 && has_trait(name, Definition::kForeignLayouts);
 }
 
 // Row layouts, since minor version 1 ("Layouts" of operations.md): each row, the vector along the
@@ -55,10 +32,7 @@ inline constexpr int64_t row_length(uint64_t layout) {
 // and then for the same one in every output with the dims of that input. It never asks for
 // RT_LAYOUT_ANY.
 inline bool follows_row_layout(std::string_view name) {
-  static constexpr std::string_view kOperations[] = {
-      RT_OP_CROSS_ENTROPY, RT_OP_CROSS_ENTROPY_BACKWARD, RT_OP_CROSS_ENTROPY_WITH_GRADIENT,
-      RT_OP_CORRECT_COUNT};
-  return std::find(std::begin(kOperations), std::end(kOperations), name) != std::end(kOperations);
+  return has_trait(name, Definition::kRowLayouts);
 }
 
 }  // namespace rt::sdk

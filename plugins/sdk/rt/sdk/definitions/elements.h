@@ -10,34 +10,23 @@ namespace rt::sdk::definitions {
 using enum OperandDefinition::Property;
 using enum Definition::Trait;
 
+// Operands with as many elements as the result, and such that are broadcast to it.
+inline constexpr OperandDefinition kX = {"x", "[E*]", kRows}, kY = {"y", "[E*]", kRows},
+                                   kA = {"a", "", kRows}, kB = {"b", "", kRows},
+                                   kC = {"c", "", kRows};
+
 inline constexpr Definition kElements[] = {
-    {RT_OP_ACTIVATION,
-     {{"x", "[E*]", kRows}},
-     {{"y", "[E*]", kRows}},
-     {{RT_ATTR_FUNCTION}},
-     kMandatory | kForeignLayouts},
+    {RT_OP_ACTIVATION, {kX}, {kY}, {{RT_ATTR_FUNCTION}}, kMandatory | kForeignLayouts},
     {RT_OP_ACTIVATION_BACKWARD,
      {{"dy", "[E*]", kRows}, {"s", "[E*]", kRows}},
      {{"dx", "[E*]", kRows}},
      {{RT_ATTR_FUNCTION}},
      kMandatory | kForeignLayouts},
-    {RT_OP_ADD,
-     {{"a", "", kRows}, {"b", "", kRows}},
-     {{"c", "", kRows}},
-     {},
-     kMandatory | kPostOperations | kForeignLayouts},
-    {RT_OP_SUBTRACT, {{"a", "", kRows}, {"b", "", kRows}}, {{"c", "", kRows}}, {}, kMandatory},
-    {RT_OP_MULTIPLY,
-     {{"a", "", kRows}, {"b", "", kRows}},
-     {{"c", "", kRows}},
-     {},
-     kMandatory | kForeignLayouts},
-    {RT_OP_DIVIDE, {{"a", "", kRows}, {"b", "", kRows}}, {{"c", "", kRows}}, {}, kMandatory},
-    {RT_OP_SCALE,
-     {{"x", "[E*]", kRows}},
-     {{"y", "[E*]", kRows}},
-     {{RT_ATTR_ALPHA, 1}, {RT_ATTR_BETA, 0}},
-     kMandatory},
+    {RT_OP_ADD, {kA, kB}, {kC}, {}, kMandatory | kPostOperations | kForeignLayouts},
+    {RT_OP_SUBTRACT, {kA, kB}, {kC}, {}, kMandatory},
+    {RT_OP_MULTIPLY, {kA, kB}, {kC}, {}, kMandatory | kForeignLayouts},
+    {RT_OP_DIVIDE, {kA, kB}, {kC}, {}, kMandatory},
+    {RT_OP_SCALE, {kX}, {kY}, {{RT_ATTR_ALPHA, 1}, {RT_ATTR_BETA, 0}}, kMandatory},
     // `whole_columns` is that of `columns` where it is left out.
     {RT_OP_DROPOUT,
      {{"x", "[N,E*]", kRows}, {"step", "[1]", kCounter}, {"base", "[1]", kCounter}},
@@ -96,12 +85,8 @@ inline constexpr Definition kMovement[] = {
      {{"y", "[A^axis,M,B*]", kRows}},
      {{RT_ATTR_AXIS}, {RT_ATTR_START, 0}},
      kExactResult},
-    {RT_OP_CAST, {{"x", "[E*]", kRows}}, {{"y", "[E*]", kRows}}, {}, kExactResult},
-    {RT_OP_COPY,
-     {{"x", "[E*]", kRows}},
-     {{"y", "[E*]", kRows}},
-     {},
-     kMandatory | kExactResult | kForeignLayouts},
+    {RT_OP_CAST, {kX}, {kY}, {}, kExactResult},
+    {RT_OP_COPY, {kX}, {kY}, {}, kMandatory | kExactResult | kForeignLayouts},
     {RT_OP_FILL, {}, {{"y", "", kRows}}, {{RT_ATTR_VALUE, 0}}, kMandatory},
 };
 

@@ -19,7 +19,7 @@ inline constexpr Definition kProducts[] = {
      kMandatory | kPostOperations | kForeignLayouts},
 };
 
-inline constexpr DefinitionList<AttributeDefinition, 32> kConvolution = {
+inline constexpr AttributeDefinitions kConvolution = {
     {RT_ATTR_STRIDE_H, 1},   {RT_ATTR_STRIDE_W, 1},   {RT_ATTR_PAD_TOP, 0},
     {RT_ATTR_PAD_BOTTOM, 0}, {RT_ATTR_PAD_LEFT, 0},   {RT_ATTR_PAD_RIGHT, 0},
     {RT_ATTR_DILATION_H, 1}, {RT_ATTR_DILATION_W, 1}, {RT_ATTR_GROUPS, 1}};
@@ -42,13 +42,10 @@ inline constexpr Definition kConvolutions[] = {
      kForeignLayouts},
 };
 
-inline constexpr DefinitionList<AttributeDefinition, 32> kWindow = {
+inline constexpr AttributeDefinitions kWindow = {
     {RT_ATTR_KERNEL_H},   {RT_ATTR_KERNEL_W},      {RT_ATTR_STRIDE_H, 1}, {RT_ATTR_STRIDE_W, 1},
     {RT_ATTR_PAD_TOP, 0}, {RT_ATTR_PAD_BOTTOM, 0}, {RT_ATTR_PAD_LEFT, 0}, {RT_ATTR_PAD_RIGHT, 0}};
-inline constexpr DefinitionList<AttributeDefinition, 32> kMeanWindow = {
-    {RT_ATTR_KERNEL_H},    {RT_ATTR_KERNEL_W},     {RT_ATTR_STRIDE_H, 1},
-    {RT_ATTR_STRIDE_W, 1}, {RT_ATTR_PAD_TOP, 0},   {RT_ATTR_PAD_BOTTOM, 0},
-    {RT_ATTR_PAD_LEFT, 0}, {RT_ATTR_PAD_RIGHT, 0}, {RT_ATTR_COUNT_INCLUDE_PAD, 1}};
+inline constexpr AttributeDefinitions kMeanWindow = kWindow.with({{RT_ATTR_COUNT_INCLUDE_PAD, 1}});
 
 inline constexpr Definition kPoolings[] = {
     {RT_OP_MAX_POOL2D,
@@ -83,11 +80,8 @@ inline constexpr Definition kPoolings[] = {
      kPostOperations | kForeignLayouts},
 };
 
-inline constexpr DefinitionList<AttributeDefinition, 32> kPooledConvolution = {
-    {RT_ATTR_STRIDE_H, 1}, {RT_ATTR_STRIDE_W, 1},  {RT_ATTR_PAD_TOP, 0},    {RT_ATTR_PAD_BOTTOM, 0},
-    {RT_ATTR_PAD_LEFT, 0}, {RT_ATTR_PAD_RIGHT, 0}, {RT_ATTR_DILATION_H, 1}, {RT_ATTR_DILATION_W, 1},
-    {RT_ATTR_GROUPS, 1},   {RT_ATTR_FUNCTION, 0},  {RT_ATTR_KERNEL_H},      {RT_ATTR_KERNEL_W},
-    {RT_ATTR_AVERAGE}};
+inline constexpr AttributeDefinitions kPooledConvolution = kConvolution.with(
+    {{RT_ATTR_FUNCTION, 0}, {RT_ATTR_KERNEL_H}, {RT_ATTR_KERNEL_W}, {RT_ATTR_AVERAGE}});
 
 inline constexpr Definition kPooledConvolutions[] = {
     {RT_OP_CONV2D_POOL2D,

@@ -49,7 +49,7 @@ inline constexpr Definition kLosses[] = {
      {{"parts", "[G,R,B]", kRows | kWide}, {"weight", "[R*,1]", kWide}},
      {kLoss, {"rows", "[R,A]", kWide}, {"count", "[1]", kWide}}},
     {RT_OP_CROSS_ENTROPY_BACKWARD_APPLY,
-     {kLogits, kLabels, kWeight, kGradientOfLoss, {"rows", "[R*,B]", kRows | kWide}},
+     {kLogits, kLabels, kWeight, kGradientOfLoss, {"rows", "[R,B]", kRows | kWide}},
      {kGradientOfLogits},
      {{RT_ATTR_FIRST_CLASS, 0}}},
     {RT_OP_MEAN_SQUARED_ERROR,
