@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "rt/operations.h"
+#include "rt/sdk/definitions.h"
 #include "rt/sdk/operation.h"
 #include "runtime/data/source.h"
 #include "runtime/error.h"
@@ -87,26 +88,33 @@ bool has_part_of_table(const Operation& operation) {
   return attribute<int64_t>(operation, RT_ATTR_FIRST_ROW).value_or(-1) >= 0;
 }
 
+// The number of classes or of rows of the table that the indices of an operation count.
+int64_t end_of_indices(const Operation& operation, const rt::sdk::Definition& definition) {
+  const rt_tensor_desc& logits = operation.inputs[0];
+  if (definition.attributes.find(RT_ATTR_FIRST_ROW) == nullptr)
+    return logits.rank > 0 ? logits.dims[logits.rank - 1] : 0;
+  const bool reads_table = !definition.inputs[1].is(rt::sdk::OperandDefinition::kRows);
+  return reads_table ? operation.inputs[1].dims[0] : operation.outputs[0].dims[0];
+}
+
 // Kernels trust labels and indices, because data sets check them. An operation with too few
-// operands is not checked here, because the reference device refuses it.
+// operands is not checked here, because the reference device refuses it; neither is one of a slice
+// of the classes.
 void check_indices(const Operation& operation, const HostTensors& inputs, const std::string& path,
                    const std::string& prefix) {
-  const std::string& name = operation.name;
-  const bool loss = name == RT_OP_CROSS_ENTROPY || name == RT_OP_CROSS_ENTROPY_BACKWARD ||
-                    name == RT_OP_CROSS_ENTROPY_WITH_GRADIENT || name == RT_OP_CORRECT_COUNT;
-  const bool table = name == RT_OP_EMBEDDING || name == RT_OP_EMBEDDING_BACKWARD;
-  if (inputs.size() < 2 || operation.outputs.empty()) return;
-  if (!loss && (!table || has_part_of_table(operation))) return;
-  const rt_tensor_desc& logits = operation.inputs[0];
-  const int64_t end = loss ? (logits.rank > 0 ? logits.dims[logits.rank - 1] : 0)
-                      : name == RT_OP_EMBEDDING ? operation.inputs[1].dims[0]
-                                                : operation.outputs[0].dims[0];
-  const size_t at = loss ? 1 : 0;
-  for (const double index : train::numbers_of(inputs[at])) {
-    if (index >= 0 && index < static_cast<double>(end)) continue;
-    throw DataError(path + ": tensor '" + prefix + std::to_string(at) + "' of " + name +
-                    " has the index " + rt::sdk::format("%.0f", index) + ", expected 0.." +
-                    std::to_string(end - 1));
+  const rt::sdk::Definition* const definition = rt::sdk::find_definition(operation.name);
+  if (definition == nullptr || inputs.size() < 2 || operation.outputs.empty()) return;
+  if (has_part_of_table(operation) || definition->attributes.find(RT_ATTR_FIRST_CLASS) != nullptr)
+    return;
+  for (size_t at = 0; at < definition->inputs.size() && at < inputs.size(); ++at) {
+    if (!definition->inputs[at].is(rt::sdk::OperandDefinition::kIndex)) continue;
+    const int64_t end = end_of_indices(operation, *definition);
+    for (const double index : train::numbers_of(inputs[at])) {
+      if (index >= 0 && index < static_cast<double>(end)) continue;
+      throw DataError(path + ": tensor '" + prefix + std::to_string(at) + "' of " + operation.name +
+                      " has the index " + rt::sdk::format("%.0f", index) + ", expected 0.." +
+                      std::to_string(end - 1));
+    }
   }
 }
 
@@ -177,7 +185,7 @@ Case read_case(const std::string& folder) {
         take(operands, file, "forward.input.", isolated.forward->inputs, false);
   expect_no_more(operands, file);
   // The expected outputs are in float64, except those of a cast, whose purpose is to round.
-  const bool widened = isolated.operation.name != RT_OP_CAST;
+  const bool widened = kind_of(isolated.operation) != graph::Kind::kConverts;
   c.expected = read_outputs(folder, "expected.safetensors", isolated.operation, widened);
   c.actual = read_outputs(folder, "actual.safetensors", isolated.operation, false);
   check_indices(isolated.operation, isolated.inputs, file, "input.");

@@ -126,6 +126,11 @@ std::vector<int64_t> dims_of(const rt_tensor_desc& tensor) {
   return {tensor.dims, tensor.dims + tensor.rank};
 }
 
+graph::Kind kind_of(const Operation& operation) {
+  const graph::Operation* const row = graph::find_operation(operation.name);
+  return row == nullptr ? graph::Kind::kOpaque : row->kind;
+}
+
 IsolatedOperation in_canonical_layouts(IsolatedOperation isolated) {
   make_canonical(isolated.operation);
   if (isolated.forward) make_canonical(*isolated.forward);

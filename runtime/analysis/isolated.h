@@ -10,6 +10,7 @@
 
 #include "plugins/host/device.h"
 #include "runtime/data/safetensors.h"
+#include "runtime/graph/operation.h"
 
 namespace runtime::analysis {
 
@@ -41,6 +42,9 @@ std::optional<T> attribute(const plugins::host::Operation& operation, const char
   }
   return std::nullopt;
 }
+
+// Returns what graph/operation.h says about the operation; kOpaque if it is a plugin's.
+graph::Kind kind_of(const plugins::host::Operation& operation);
 
 // Returns the dimensions of a description.
 std::vector<int64_t> dims_of(const rt_tensor_desc& tensor);

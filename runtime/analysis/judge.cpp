@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <set>
 
 #include "plugins/host/error.h"
 #include "rt/operations.h"
+#include "rt/sdk/definitions.h"
 #include "rt/sdk/operation.h"
 #include "runtime/analysis/element.h"
 #include "runtime/analysis/rounding.h"
@@ -35,10 +35,8 @@ double smallest_normal_number(rt_dtype dtype) {
 
 // Operations that only move numbers or choose among them.
 bool is_exact(const Operation& operation) {
-  static const std::set<std::string> names = {
-      RT_OP_COPY, RT_OP_TRANSPOSE, RT_OP_CONCAT,     RT_OP_SLICE,        RT_OP_PAD,
-      RT_OP_CAST, RT_OP_EMBEDDING, RT_OP_MAX_POOL2D, RT_OP_CORRECT_COUNT};
-  return names.contains(operation.name) && operation.post_ops.empty();
+  return rt::sdk::has_trait(operation.name, rt::sdk::Definition::kExactResult) &&
+         operation.post_ops.empty();
 }
 
 void widen(Operation& operation, HostTensors& tensors) {
@@ -59,7 +57,7 @@ void widen(Operation& operation, HostTensors& tensors) {
 IsolatedOperation widened(const IsolatedOperation& isolated) {
   IsolatedOperation wide = in_canonical_layouts(isolated);
   wide.in_place.clear();
-  if (wide.operation.name == RT_OP_CAST) return wide;
+  if (kind_of(wide.operation) == graph::Kind::kConverts) return wide;
   widen(wide.operation, wide.inputs);
   if (wide.forward) widen(*wide.forward, wide.forward_inputs);
   return wide;
@@ -70,7 +68,7 @@ IsolatedOperation widened(const IsolatedOperation& isolated) {
 // output, and the outgoing gradient the shape of the forward operation's input.
 // The gradient of weights reads that input itself.
 bool belong_together(const Operation& forward, const Operation& backward) {
-  const bool weights = forward.name == RT_OP_CONV2D_POOL2D;
+  const bool weights = backward.name.ends_with("_weights");
   const size_t inputs = weights ? 2 : 1;
   if (forward.name + (weights ? "_backward_weights" : "_backward") != backward.name ||
       forward.inputs.size() < inputs || forward.outputs.empty() ||

@@ -11,6 +11,7 @@
 #include "runtime/exec/device_target.h"
 #include "runtime/exec/layout_copy.h"
 #include "runtime/graph/host_operations.h"
+#include "runtime/graph/operation_set.h"
 #include "runtime/graph/print.h"
 #include "runtime/train/step_programs.h"
 
@@ -147,7 +148,8 @@ class PassSearch {
   std::optional<data::HostTensor> read_output(const Node& n, ValueId id) {
     sources_.erase(id);
     auto tensor = read(id);
-    if (!tensor && n.op == RT_OP_COPY && complete_) sources_[id] = inputs_[0];
+    const bool copies = kind_of(graph_, n) == graph::Kind::kCopies;
+    if (!tensor && copies && !inputs_.empty() && complete_) sources_[id] = inputs_[0];
     return tensor;
   }
 

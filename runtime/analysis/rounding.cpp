@@ -4,14 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <random>
-#include <set>
-#include <string>
 
 #include "rt/operations.h"
+#include "rt/sdk/definitions.h"
 #include "runtime/exec/encode.h"
-#include "runtime/graph/graph.h"
 #include "runtime/train/weights.h"
 
 namespace runtime::analysis {
@@ -25,38 +22,42 @@ using train::numbers_of;
 // that is computed in blocks grows much more slowly than the number of its terms.
 constexpr double kLastBits = 8;
 
-// Inputs whose rounding is not allowed for (bit i: input i). Normalisations compute a mean from
-// them, and must do so without losing digits (plugins/operations.md).
-uint32_t exact_inputs(const std::string& operation) {
-  static const std::map<std::string, uint32_t> inputs = {{RT_OP_BATCH_NORM, 1},
-                                                         {RT_OP_LAYER_NORM, 1},
-                                                         {RT_OP_BATCH_NORM_STATISTICS, 1},
-                                                         {RT_OP_BATCH_NORM_BACKWARD, 2},
-                                                         {RT_OP_LAYER_NORM_BACKWARD, 2}};
-  const auto found = inputs.find(operation);
-  return found == inputs.end() ? 0 : found->second;
+// Normalisations compute a mean of an exact input, and must do so without losing digits
+// (plugins/operations.md), so that no rounding of it is allowed for.
+bool is_exact_input(const Operation& operation, size_t input) {
+  const rt::sdk::Definition* const definition = rt::sdk::find_definition(operation.name);
+  return definition != nullptr && input < definition->inputs.size() &&
+         definition->inputs[input].is(rt::sdk::OperandDefinition::kExact);
 }
 
 // Returns whether outputs are sums of products of operands. The operation on the absolute values of
 // its operands is then the sum of the magnitudes of the terms.
 bool is_sum(const Operation& operation) {
-  static const std::set<std::string> names = {RT_OP_MATMUL,
-                                              RT_OP_CONV2D,
-                                              RT_OP_CONV2D_BACKWARD_DATA,
-                                              RT_OP_CONV2D_BACKWARD_WEIGHTS,
-                                              RT_OP_CONV2D_POOL2D,
-                                              RT_OP_CONV2D_POOL2D_BACKWARD_WEIGHTS,
-                                              RT_OP_AVG_POOL2D,
-                                              RT_OP_AVG_POOL2D_BACKWARD,
-                                              RT_OP_GLOBAL_AVG_POOL,
-                                              RT_OP_GLOBAL_AVG_POOL_BACKWARD,
-                                              RT_OP_ADD,
-                                              RT_OP_SUBTRACT,
-                                              RT_OP_REDUCE,
-                                              RT_OP_EMBEDDING_BACKWARD};
-  const bool largest = operation.name == RT_OP_REDUCE &&
-                       attribute<int64_t>(operation, RT_ATTR_FUNCTION) == RT_REDUCE_MAX;
-  return names.contains(operation.name) && !largest;
+  using graph::Kind;
+  switch (kind_of(operation)) {
+    case Kind::kAdds:
+    case Kind::kProduct:
+      return true;
+    case Kind::kSum:
+      return attribute<int64_t>(operation, RT_ATTR_FUNCTION) != RT_REDUCE_MAX;
+    case Kind::kCopies:
+    case Kind::kMoves:
+    case Kind::kConverts:
+    case Kind::kElementwise:
+    case Kind::kAttention:
+    case Kind::kChooses:
+    case Kind::kNormalisesRows:
+    case Kind::kNormalisesChannels:
+    case Kind::kRandom:
+    case Kind::kLoss:
+    case Kind::kGradientScale:
+    case Kind::kOptimizer:
+    case Kind::kDecay:
+    case Kind::kUpdate:
+    case Kind::kOpaque:
+      return false;
+  }
+  return false;
 }
 
 template <class Change>
@@ -68,22 +69,21 @@ void change_numbers(data::HostTensor& tensor, Change&& change) {
 }
 
 // Whether the operation chooses between numbers that its forward operation computes, the results of
-// a convolution. Rounding them may change the choice.
-bool chooses_anew(const Operation& operation) {
-  return operation.name == RT_OP_CONV2D_POOL2D_BACKWARD_WEIGHTS;
+// a product. Rounding them may change the choice.
+bool chooses_anew(const IsolatedOperation& isolated) {
+  return isolated.forward && kind_of(*isolated.forward) == graph::Kind::kProduct;
 }
 
 // Makes each element a little larger or smaller at random, in the same way every time.
 IsolatedOperation disturbed(IsolatedOperation isolated, double tolerance) {
   std::mt19937 random(1);
-  const uint32_t exact = exact_inputs(isolated.operation.name);
   const auto disturb = [&](double number) {
     return number * ((random() & 1) != 0 ? 1 + tolerance : 1 - tolerance);
   };
   for (size_t i = 0; i < isolated.inputs.size(); ++i) {
-    if ((exact >> i & 1) == 0) change_numbers(isolated.inputs[i], disturb);
+    if (!is_exact_input(isolated.operation, i)) change_numbers(isolated.inputs[i], disturb);
   }
-  if (chooses_anew(isolated.operation)) {
+  if (chooses_anew(isolated)) {
     for (data::HostTensor& tensor : isolated.forward_inputs) change_numbers(tensor, disturb);
   }
   return isolated;
@@ -99,8 +99,8 @@ void leave_out_function(Operation& operation) {
 // they increase a magnitude at most a little.
 IsolatedOperation magnitudes(IsolatedOperation isolated) {
   Operation& operation = isolated.operation;
-  if (operation.name == RT_OP_SUBTRACT) operation.name = RT_OP_ADD;
-  if (operation.name.starts_with(RT_OP_CONV2D_POOL2D)) {
+  if (kind_of(operation) == graph::Kind::kAdds) operation.name = RT_OP_ADD;
+  if (kind_of(operation) == graph::Kind::kProduct) {
     leave_out_function(operation);
     if (isolated.forward) leave_out_function(*isolated.forward);
   }
@@ -154,7 +154,7 @@ Rounding size_of(const data::HostTensor& a, const data::HostTensor* b, double fa
 // Returns the size of the terms gamma dy / deviation, from which dx subtracts their mean and their
 // projection on x. In a row (or a channel) of few elements, almost nothing may be left of them.
 Rounding normalisation_terms(const IsolatedOperation& isolated, double factor) {
-  const bool by_row = isolated.operation.name == RT_OP_LAYER_NORM_BACKWARD;
+  const bool by_row = kind_of(isolated.operation) == graph::Kind::kNormalisesRows;
   const std::vector<double> dy = numbers_of(isolated.inputs[0]), x = numbers_of(isolated.inputs[1]),
                             gamma = numbers_of(isolated.inputs[2]);
   const size_t width = std::max<size_t>(gamma.size(), 1),
@@ -191,13 +191,15 @@ std::vector<Rounding> estimate_rounding(const Definition& definition,
   const HostTensors moved = definition(disturbed(widened, tolerance));
   for (size_t j = 0; j < expected.size(); ++j)
     raise(rounding[j], size_of(moved[j], &expected[j], 1));
-  const std::string& name = widened.operation.name;
   if (is_sum(widened.operation)) {
     const HostTensors sums = definition(magnitudes(widened));
     for (size_t j = 0; j < expected.size(); ++j)
       raise(rounding[j], size_of(sums[j], nullptr, kLastBits * unit));
   }
-  if (name == RT_OP_BATCH_NORM_BACKWARD || name == RT_OP_LAYER_NORM_BACKWARD)
+  const graph::Kind kind = kind_of(widened.operation);
+  const bool normalises =
+      kind == graph::Kind::kNormalisesRows || kind == graph::Kind::kNormalisesChannels;
+  if (normalises && widened.forward)  // from dy, x and gamma, with what that has saved
     raise(rounding[0], normalisation_terms(widened, kLastBits * unit));
   return rounding;
 }

@@ -2,10 +2,10 @@
 #include "runtime/analysis/shrink.h"
 
 #include <algorithm>
-#include <map>
 
 #include "plugins/host/error.h"
 #include "rt/operations.h"
+#include "rt/sdk/definitions.h"
 #include "runtime/analysis/ways.h"
 #include "runtime/error.h"
 
@@ -15,40 +15,28 @@ namespace {
 
 using plugins::host::Operation;
 
-// Inputs without rows of the batch, even if their first dimension happens to have the same size
-// (bit i: input i).
-uint32_t inputs_without_rows(const Operation& operation) {
-  // The product of transposed operands is a sum over their rows.
-  if (operation.name == RT_OP_MATMUL &&
-      attribute<int64_t>(operation, RT_ATTR_TRANSPOSE_A).value_or(0) != 0)
-    return 0;
-  static const std::map<std::string, uint32_t> masks = {{RT_OP_MATMUL, 2},
-                                                        {RT_OP_CONV2D, 2},
-                                                        {RT_OP_CONV2D_BACKWARD_DATA, 2},
-                                                        {RT_OP_CONV2D_POOL2D, 6},
-                                                        {RT_OP_EMBEDDING, 2},
-                                                        {RT_OP_BATCH_NORM, 0x1E},
-                                                        {RT_OP_BATCH_NORM_INFERENCE, 0x1E},
-                                                        {RT_OP_BATCH_NORM_BACKWARD, 4},
-                                                        {RT_OP_LAYER_NORM, 6},
-                                                        {RT_OP_LAYER_NORM_BACKWARD, 4}};
-  if (operation.name == RT_OP_MATMUL && operation.inputs.size() > 1 && operation.inputs[1].rank > 2)
-    return 0;
-  const auto found = masks.find(operation.name);
-  return found == masks.end() ? 0 : found->second;
+bool is_transposed(const Operation& operation) {
+  return attribute<int64_t>(operation, RT_ATTR_TRANSPOSE_A).value_or(0) != 0;
+}
+
+// Returns whether the input has rows of the batch, as the operands of post-operations have.
+// Otherwise its first dimension may have the same size by chance. The product of transposed
+// operands is a sum over their rows; matrices of a batch are rows, too.
+bool input_has_rows(const Operation& operation, size_t input) {
+  const rt::sdk::Definition* const definition = rt::sdk::find_definition(operation.name);
+  if (definition == nullptr || input >= definition->inputs.size()) return true;
+  const bool matrices = definition->attributes.find(RT_ATTR_TRANSPOSE_A) != nullptr &&
+                        operation.inputs[input].rank > 2;
+  return definition->inputs[input].is(rt::sdk::OperandDefinition::kRows) ||
+         is_transposed(operation) || matrices;
 }
 
 // Returns whether the output has rows; gradients of weights and statistics have none.
-bool has_rows(const Operation& operation, size_t output) {
-  static const std::map<std::string, uint32_t> masks = {
-      {RT_OP_CONV2D_BACKWARD_WEIGHTS, 3}, {RT_OP_CONV2D_POOL2D_BACKWARD_WEIGHTS, 3},
-      {RT_OP_EMBEDDING_BACKWARD, 1},      {RT_OP_BATCH_NORM, 6},
-      {RT_OP_BATCH_NORM_BACKWARD, 6},     {RT_OP_LAYER_NORM_BACKWARD, 6}};
-  const bool transposed = operation.name == RT_OP_MATMUL &&
-                          attribute<int64_t>(operation, RT_ATTR_TRANSPOSE_A).value_or(0) != 0 &&
-                          operation.inputs[0].rank == 2;
-  const auto found = masks.find(operation.name);
-  return !transposed && (found == masks.end() || (found->second >> output & 1) == 0);
+bool output_has_rows(const Operation& operation, size_t output) {
+  const rt::sdk::Definition* const definition = rt::sdk::find_definition(operation.name);
+  if (is_transposed(operation) && operation.inputs[0].rank == 2) return false;
+  return definition == nullptr || output >= definition->outputs.size() ||
+         definition->outputs[output].is(rt::sdk::OperandDefinition::kRows);
 }
 
 void cut(rt_tensor_desc& description, data::HostTensor* tensor, int64_t first, int64_t keep) {
@@ -66,18 +54,17 @@ bool cut_rows(Operation& operation, HostTensors& inputs, int64_t rows, int64_t f
               int64_t keep) {
   bool any = false;
   const auto fits = [&](const rt_tensor_desc& t) { return t.rank > 0 && t.dims[0] == rows; };
-  const uint32_t without = inputs_without_rows(operation);
   std::vector<bool> is_bias(operation.inputs.size(), false);
   for (const plugins::host::PostOp& post : operation.post_ops) {
     if (post.kind == RT_POST_BIAS && post.operand >= 0) is_bias[post.operand] = true;
   }
   for (size_t i = 0; i < operation.inputs.size(); ++i) {
-    if (!fits(operation.inputs[i]) || (without >> i & 1) != 0 || is_bias[i]) continue;
+    if (!fits(operation.inputs[i]) || !input_has_rows(operation, i) || is_bias[i]) continue;
     cut(operation.inputs[i], &inputs[i], first, keep);
     any = true;
   }
   for (size_t j = 0; j < operation.outputs.size(); ++j) {
-    if (fits(operation.outputs[j]) && has_rows(operation, j))
+    if (fits(operation.outputs[j]) && output_has_rows(operation, j))
       cut(operation.outputs[j], nullptr, first, keep);
   }
   return any;

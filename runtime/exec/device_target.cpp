@@ -15,8 +15,8 @@
 #include "runtime/exec/decision_cache.h"
 #include "runtime/exec/fallback.h"
 #include "runtime/graph/layout.h"
+#include "runtime/graph/operation_set.h"
 #include "runtime/graph/print.h"
-#include "runtime/graph/update_operations.h"
 
 namespace runtime::exec {
 
@@ -237,6 +237,10 @@ void DeviceTarget::measure(const Graph& graph, const Node& node,
   // A backward plan needs its forward plan; its layouts follow those of the forward node anyway.
   if (node.saved != graph::kNone && node.is_backward()) return;
   if (node.on_fallback) return;  // estimates of the fallback device stay
+  // Zeros are valid as indices and as numbers. With a factor of 0 an optimizer would skip its work,
+  // so its operands are small numbers.
+  const bool optimizer = kind_of(graph, node) == graph::Kind::kOptimizer;
+  const uint8_t filling = optimizer ? 0x3c : 0;
   std::vector<graph::Candidate> working;
   double best = std::numeric_limits<double>::infinity();
   for (const graph::Candidate& c : candidates) {
@@ -246,7 +250,7 @@ void DeviceTarget::measure(const Graph& graph, const Node& node,
     if (known == measured_.end()) {
       if (budget_.count() <= 0) return;  // estimates and times are not mixed within a node
       const auto begin = std::chrono::steady_clock::now();
-      known = measured_.emplace(key, try_measure(operation(graph, node), c, best)).first;
+      known = measured_.emplace(key, try_measure(operation(graph, node), c, filling, best)).first;
       budget_ -= std::chrono::steady_clock::now() - begin;
     }
     if (known->second.outcome == Measurement::Outcome::kNoMemory) return;
@@ -259,10 +263,10 @@ void DeviceTarget::measure(const Graph& graph, const Node& node,
 }
 
 DeviceTarget::Measurement DeviceTarget::try_measure(Operation op, const graph::Candidate& candidate,
-                                                    double best) {
+                                                    uint8_t filling, double best) {
   using Outcome = Measurement::Outcome;
   try {
-    return {Outcome::kTime, measure_one(std::move(op), candidate, best)};
+    return {Outcome::kTime, measure_one(std::move(op), candidate, filling, best)};
   } catch (const plugins::host::Error& e) {
     if (e.code() == RT_ERROR_OUT_OF_MEMORY)
       return {largest_asked_ > device_->largest_buffer() ? Outcome::kFailed : Outcome::kNoMemory,
@@ -273,20 +277,18 @@ DeviceTarget::Measurement DeviceTarget::try_measure(Operation op, const graph::C
   }
 }
 
-double DeviceTarget::measure_one(Operation op, const graph::Candidate& candidate, double best) {
+double DeviceTarget::measure_one(Operation op, const graph::Candidate& candidate, uint8_t filling,
+                                 double best) {
   std::vector<plugins::host::Memory> memory;
   plugins::host::Kernel kernel;
   const plugins::host::Drain drain(stream_);  // these are freed here
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
-  // Zeros are valid as indices and as numbers. With a factor of 0 an optimizer would skip its work,
-  // so its operands are small numbers.
-  const bool optimizer = graph::is_optimizer(op.name);
   largest_asked_ = 0;
   const auto buffer = [&](uint64_t bytes) {
     largest_asked_ = std::max(largest_asked_, bytes);
     memory.push_back(device_->allocate(std::max<uint64_t>(bytes, 1)));
-    stream_.fill(memory.back().data(), optimizer ? 0x3c : 0, std::max<uint64_t>(bytes, 1));
+    stream_.fill(memory.back().data(), filling, std::max<uint64_t>(bytes, 1));
     return memory.back().data();
   };
   for (size_t i = 0; i < op.inputs.size(); ++i) {

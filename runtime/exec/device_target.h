@@ -79,12 +79,12 @@ class DeviceTarget : public graph::Target {
                                                     const graph::Node& node,
                                                     const std::vector<uint64_t>& input_layouts,
                                                     const std::vector<uint64_t>& output_layouts);
-  // `best` is the shortest time of the node's other candidates so far, in nanoseconds. Throws only
-  // if the device itself has failed.
+  // Every byte of the operands is `filling`. `best` is the shortest time of the node's other
+  // candidates so far, in nanoseconds. Throws only if the device itself has failed.
   Measurement try_measure(plugins::host::Operation operation, const graph::Candidate& candidate,
-                          double best);
+                          uint8_t filling, double best);
   double measure_one(plugins::host::Operation operation, const graph::Candidate& candidate,
-                     double best);
+                     uint8_t filling, double best);
 
   std::shared_ptr<plugins::host::Device> device_;
   plugins::host::Stream stream_;

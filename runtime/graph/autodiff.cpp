@@ -2,19 +2,16 @@
 #include "runtime/graph/autodiff.h"
 
 #include <algorithm>
-#include <functional>
 #include <unordered_map>
 
 #include "runtime/error.h"
 #include "runtime/graph/build.h"
-#include "runtime/graph/compositions.h"
-#include "runtime/graph/formula.h"
 #include "runtime/graph/open_nodes.h"
+#include "runtime/graph/operation_set.h"
+#include "runtime/graph/rules.h"
 #include "runtime/graph/signature.h"
 
 namespace runtime::graph {
-
-namespace {
 
 // The state of one differentiation. Gradients are kept by storage value, so views share one.
 class Differentiation {
@@ -111,7 +108,7 @@ class Differentiation {
   const Node* node_ = nullptr;
 };
 
-using Rule = std::function<void(Differentiation&, size_t node, const Node&, ValueId dy)>;
+namespace {
 
 // [..., K] -> [rows, K]
 ValueId as_matrix(Graph& graph, ValueId v) {
@@ -119,108 +116,9 @@ ValueId as_matrix(Graph& graph, ValueId v) {
   return graph.reshape(v, {element_count(d) / d.back(), d.back()});
 }
 
-// c = op(a) op(b); Goodfellow et al., "Deep Learning", 6.5.6
-void matmul_rule(Differentiation& d, size_t, const Node& n, ValueId dc) {
-  ValueId a = n.inputs[0], b = n.inputs[1];
-  const bool ta = integer_attribute(n, RT_ATTR_TRANSPOSE_A, 0),
-             tb = integer_attribute(n, RT_ATTR_TRANSPOSE_B, 0);
-  Build& build = d.build();
-  if (d.needs(a)) {
-    d.add(a, ta ? build.matmul(b, dc, tb, true) : build.matmul(dc, b, false, !tb));
-  }
-  if (!d.needs(b)) return;
-  if (d.dims(a).size() > 2 && d.dims(b).size() == 2) {
-    if (ta)
-      throw InternalError(
-          "matmul: no gradient for a transposed batch of matrices times one matrix");
-    a = as_matrix(d.graph(), a);
-    dc = as_matrix(d.graph(), dc);
-  }
-  d.add(b, tb ? build.matmul(dc, a, true, ta) : build.matmul(a, dc, !ta, false));
-}
-
-void conv2d_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
-  const ValueId x = n.inputs[0], w = n.inputs[1];
-  const std::vector<Attribute> attributes = n.attributes;
-  if (d.needs(w))
-    d.add(w, d.build().node1(RT_OP_CONV2D_BACKWARD_WEIGHTS, {x, dy}, Dims(d.dims(w)), attributes));
-  if (d.needs(x))
-    d.add(x, d.build().node1(RT_OP_CONV2D_BACKWARD_DATA, {dy, w}, Dims(d.dims(x)), attributes));
-}
-
 ValueId activation_operand(const Node& n) {
   const int64_t f = integer_attribute(n, RT_ATTR_FUNCTION, 0);
   return f == RT_ACTIVATION_GELU || f == RT_ACTIVATION_GELU_TANH ? n.inputs[0] : n.outputs[0];
-}
-
-// exp, log, sqrt and 1/x have no operation of their own for dx.
-void activation_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
-  const ValueId x = n.inputs[0], y = n.outputs[0];
-  Build& b = d.build();
-  const auto over = [&](ValueId v) { return b.node1(RT_OP_DIVIDE, {dy, v}, Dims(d.dims(x))); };
-  switch (integer_attribute(n, RT_ATTR_FUNCTION, 0)) {
-    case RT_ACTIVATION_EXP:
-      return d.add(x, b.multiply(dy, y));
-    case RT_ACTIVATION_LOG:
-      return d.add(x, over(x));
-    case RT_ACTIVATION_SQRT:
-      return d.add(x, b.scale(over(y), 0.5));
-    case RT_ACTIVATION_RECIPROCAL:
-      return d.add(x, b.scale(b.multiply(dy, b.multiply(y, y)), -1));
-    default:
-      return d.add(x, b.node1(RT_OP_ACTIVATION_BACKWARD, {dy, activation_operand(n)},
-                              Dims(d.dims(x)), n.attributes));
-  }
-}
-
-void add_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
-  for (ValueId v : {n.inputs[0], n.inputs[1]}) {
-    if (d.needs(v)) d.add(v, d.unbroadcast(dy, v));
-  }
-}
-
-void multiply_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
-  const ValueId a = n.inputs[0], b = n.inputs[1];
-  if (d.needs(a)) d.add(a, d.unbroadcast(d.build().multiply(dy, b), a));
-  if (d.needs(b)) d.add(b, d.unbroadcast(d.build().multiply(dy, a), b));
-}
-
-void subtract_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
-  const ValueId a = n.inputs[0], b = n.inputs[1];
-  if (d.needs(a)) d.add(a, d.unbroadcast(dy, a));
-  if (d.needs(b)) d.add(b, d.unbroadcast(d.build().scale(dy, -1), b));
-}
-
-// y = a / b
-void divide_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
-  const ValueId a = n.inputs[0], b = n.inputs[1];
-  Build& build = d.build();
-  const ValueId da = build.node1(RT_OP_DIVIDE, {dy, b}, Dims(d.dims(dy)));
-  if (d.needs(a)) d.add(a, d.unbroadcast(da, a));
-  if (d.needs(b)) d.add(b, d.unbroadcast(build.scale(build.multiply(da, n.outputs[0]), -1), b));
-}
-
-// `gate` of formulas: y = a where s > 0, else 0. It is constant in s.
-void gate_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
-  if (integer_attribute(n, RT_ATTR_FUNCTION, 0) != RT_ACTIVATION_RELU)
-    throw InternalError("activation_backward has a gradient for relu only");
-  d.add(n.inputs[0], d.build().node1(RT_OP_ACTIVATION_BACKWARD, {dy, n.inputs[1]}, Dims(d.dims(dy)),
-                                     n.attributes));
-}
-
-void copy_rule(Differentiation& d, size_t, const Node& n, ValueId dy) { d.add(n.inputs[0], dy); }
-
-void scale_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
-  d.add(n.inputs[0], d.build().scale(dy, number_attribute(n, RT_ATTR_ALPHA, 1)));
-}
-
-void square_sum_rule(Differentiation& d, size_t, const Node& n, ValueId ds) {
-  d.add(n.inputs[0], d.build().multiply(d.build().scale(n.inputs[0], 2), ds));
-}
-
-void dropout_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
-  d.add(n.inputs[0], d.build().node1(RT_OP_DROPOUT, {dy, n.inputs[1], n.inputs[2]},
-                                     Dims(d.dims(dy)), n.attributes));
 }
 
 // The weights of the rows from which the statistics of x were computed.
@@ -231,35 +129,6 @@ ValueId weight_of_statistics(const Graph& graph, const Node& apply) {
   throw InternalError("layer '" + apply.layer +
                       "': batch_norm_apply has no gradient without the "
                       "batch_norm_statistics of its input");
-}
-
-// The gradient flows from y to x through the statistics as well. This rank's sums are dbeta and
-// dgamma. dx needs the sums of all ranks: a later pass inserts the collective between `sums` and
-// `total`.
-void batch_norm_apply_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
-  const ValueId x = n.inputs[0], gamma = n.inputs[1], beta = n.inputs[2], moments = n.inputs[3];
-  Build& build = d.build();
-  const Dims c = d.dims(gamma), both = {2 * c[0]};
-  const ValueId sums = build.node1(RT_OP_BATCH_NORM_BACKWARD_STATISTICS, {dy, x, moments},
-                                   {1, both[0]}, n.attributes, d.graph().value(moments).dtype);
-  const auto block = [&](int64_t start) {
-    return build.node1(RT_OP_SLICE, {d.graph().reshape(sums, both)}, c,
-                       {{RT_ATTR_AXIS, int64_t{0}}, {RT_ATTR_START, start}});
-  };
-  if (d.needs(beta)) d.add(beta, block(0));
-  if (d.needs(gamma)) d.add(gamma, block(c[0]));
-  if (!d.needs(x)) return;
-  const ValueId total = build.reduce(sums, RT_REDUCE_SUM, 0b1);
-  d.add(x, build.node1(RT_OP_BATCH_NORM_BACKWARD_APPLY,
-                       {dy, x, gamma, moments, total, weight_of_statistics(d.graph(), n)},
-                       Dims(d.dims(x)), n.attributes));
-}
-
-Rule loss(const char* backward, ValueId dloss) {
-  return [=](Differentiation& d, size_t, const Node& n, ValueId) {
-    const ValueId y = n.inputs[0];
-    d.add(y, d.build().node1(backward, {y, n.inputs[1], n.inputs[2], dloss}, Dims(d.dims(y))));
-  };
 }
 
 // The node that computes `v`; collectives in between are skipped.
@@ -273,68 +142,9 @@ const Node& origin(const Graph& graph, ValueId v) {
   throw InternalError("'" + graph.value(v).name + "' has no origin");
 }
 
-// From the loss to this rank's slice of the logits, with the softmax statistics of all ranks.
-Rule cross_entropy_merge_rule(ValueId dloss) {
-  return [=](Differentiation& d, size_t, const Node& n, ValueId) {
-    const Node statistics = origin(d.graph(), n.inputs[0]);
-    const ValueId logits = statistics.inputs[0];
-    d.add(logits, d.build().node1(RT_OP_CROSS_ENTROPY_BACKWARD_APPLY,
-                                  {logits, statistics.inputs[1], n.inputs[1], dloss, n.outputs[1]},
-                                  Dims(d.dims(logits)), statistics.attributes));
-  };
-}
-
-// The gradient of a sum is the gradient of each term, on every rank.
-void all_reduce_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
-  if (n.collective->reduction != RT_SUM)
-    throw InternalError("all_reduce has a gradient only where it adds");
-  d.add(n.inputs[0], dy);
-}
-
-void embedding_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
-  const ValueId table = n.inputs[1];
-  d.add(table, d.build().node1(RT_OP_EMBEDDING_BACKWARD, {n.inputs[0], dy}, Dims(d.dims(table)),
-                               n.attributes, d.graph().value(dy).dtype));
-}
-
-// Rows that were added up have the gradient of their sum.
-void embedding_backward_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
-  d.add(n.inputs[1], d.build().node1(RT_OP_EMBEDDING, {n.inputs[0], dy}, Dims(d.dims(n.inputs[1])),
-                                     n.attributes, d.graph().value(dy).dtype));
-}
-
-void transpose_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
-  const int64_t packed = integer_attribute(n, RT_ATTR_PERMUTATION, 0);
-  std::vector<int> inverse(d.dims(dy).size());
-  for (size_t i = 0; i < inverse.size(); ++i) inverse[packed >> (4 * i) & 15] = static_cast<int>(i);
-  d.add(n.inputs[0], d.build().transpose(dy, inverse));
-}
-
-void concat_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
-  const int64_t axis = integer_attribute(n, RT_ATTR_AXIS, 0);
-  int64_t start = 0;
-  for (ValueId x : n.inputs) {
-    const Dims shape = d.dims(x);
-    if (d.needs(x))
-      d.add(x, d.build().node1(RT_OP_SLICE, {dy}, shape,
-                               {{RT_ATTR_AXIS, axis}, {RT_ATTR_START, start}}));
-    start += shape.at(axis);
-  }
-}
-
-Rule slice_or_pad(const char* inverse) {
-  return [=](Differentiation& d, size_t, const Node& n, ValueId dy) {
-    d.add(n.inputs[0], d.build().node1(inverse, {dy}, Dims(d.dims(n.inputs[0])), n.attributes));
-  };
-}
-
-void cast_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
-  d.add(n.inputs[0], d.build().cast(dy, d.graph().value(n.inputs[0]).dtype));
-}
-
 // Equal elements share the gradient of their maximum. Equivalent to: torch.amax. `kept` are the
 // dims of x with 1 for each reduced axis.
-void max_rule(Differentiation& d, const Node& n, ValueId dy, const Dims& kept) {
+void max_gradient(Differentiation& d, const Node& n, ValueId dy, const Dims& kept) {
   Build& b = d.build();
   const ValueId x = n.inputs[0];
   const Dims shape = d.dims(x);
@@ -351,26 +161,17 @@ void max_rule(Differentiation& d, const Node& n, ValueId dy, const Dims& kept) {
   d.add(x, b.multiply(largest, share));
 }
 
-// The gradient of a sum is dy for every element of x; that of a mean is dy / count.
-void reduce_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
-  const int64_t function = integer_attribute(n, RT_ATTR_FUNCTION, 0);
-  const ValueId x = n.inputs[0];
-  const Dims shape = d.dims(x);
-  Dims kept = shape;
-  for (size_t i = 0; i < kept.size(); ++i) {
-    if (integer_attribute(n, RT_ATTR_AXES, 0) >> i & 1) kept[i] = 1;
-  }
-  if (function == RT_REDUCE_MAX) return max_rule(d, n, dy, kept);
-  const double share = function == RT_REDUCE_MEAN ? static_cast<double>(element_count(kept)) /
-                                                        static_cast<double>(element_count(shape))
-                                                  : 1;
-  const ValueId zeros =
-      d.build().node1(RT_OP_FILL, {}, shape, {{RT_ATTR_VALUE, 0.0}}, d.graph().value(x).dtype);
-  d.add(x, d.build().add(zeros,
-                         d.graph().reshape(share == 1 ? dy : d.build().scale(dy, share), kept)));
+// The names of the operands of an operation, by its definition or its formula.
+OperandNames names_of(const Operation& operation) {
+  const rt::sdk::Definition* const definition = operation.definition;
+  if (definition == nullptr) return operand_names(operation.formula);
+  OperandNames names;
+  for (const auto& o : definition->inputs) names.inputs.emplace_back(o.name);
+  for (const auto& o : definition->outputs) names.outputs.emplace_back(o.name);
+  return names;
 }
 
-// The operand of `n` with a name of its formula; kNone if it has none.
+// The operand of `n` with one of these names; kNone if it has none.
 ValueId operand(const Node& n, const OperandNames& names, const std::string& name) {
   const auto find = [&](const std::vector<std::string>& list, const std::vector<ValueId>& values) {
     const auto at = static_cast<size_t>(std::find(list.begin(), list.end(), name) - list.begin());
@@ -378,81 +179,6 @@ ValueId operand(const Node& n, const OperandNames& names, const std::string& nam
   };
   const ValueId input = find(names.inputs, n.inputs);
   return input != kNone ? input : find(names.outputs, n.outputs);
-}
-
-// The backward operation of a plugin's operation reads dy, all inputs and y.
-void open_rule(Differentiation& d, const Node& n, ValueId dy) {
-  const OpenOperation* const open = d.graph().operations->find(n.op);
-  if (open->gradient == OpenGradient::kNone) {
-    throw ConfigurationError("layer '" + n.layer + "': " + n.op +
-                             " has no gradient, because its plugin gives neither a formula nor a "
-                             "backward operation; it can be evaluated only. Use another layer, or "
-                             "freeze everything before it (model.freeze)");
-  }
-  std::vector<ValueId> inputs = {dy};
-  inputs.insert(inputs.end(), n.inputs.begin(), n.inputs.end());
-  inputs.push_back(n.outputs[0]);
-  std::vector<Dims> shapes;
-  for (ValueId v : n.inputs) shapes.push_back(d.dims(v));
-  const auto gradients = d.build().node(open->backward.op, inputs, shapes, n.attributes);
-  for (size_t i = 0; i < gradients.size(); ++i) {
-    if (d.needs(n.inputs[i])) d.add(n.inputs[i], gradients[i]);
-  }
-}
-
-// Rule for an operation whose backward operation is a row of the table of compositions. The names
-// of its operands say what they are: dy is the gradient of the first output y, an output dx is the
-// gradient of x, and all others are operands of the forward operation.
-void rule_of_table(Differentiation& d, size_t index, const Node& n, ValueId dy) {
-  if (is_open(n.op)) return open_rule(d, n, dy);
-  const Formula* const forward = find_formula(n.op);
-  const Formula* const backward = find_formula(n.op + "_backward");
-  if (forward == nullptr || backward == nullptr)
-    throw InternalError("layer '" + n.layer + "': operation " + n.op + " has no gradient");
-  const OperandNames names = operand_names(*forward), own = operand_names(*backward);
-  std::vector<ValueId> inputs, of;
-  for (const std::string& name : own.inputs)
-    inputs.push_back(name == "d" + names.outputs[0] ? dy : operand(n, names, name));
-  std::vector<Dims> shapes;
-  for (const std::string& name : own.outputs) {
-    of.push_back(operand(n, names, name.substr(1)));
-    shapes.push_back(d.dims(of.back()));
-  }
-  const std::vector<ValueId> gradients = d.build().node(backward->op, inputs, shapes, n.attributes);
-  for (size_t i = 0; i < of.size(); ++i)
-    d.graph().retype(gradients[i], d.graph().value(of[i]).dtype);
-  if (!own.forward_terms.empty()) d.save(index);
-  for (size_t i = 0; i < of.size(); ++i) d.add(of[i], gradients[i]);
-}
-
-std::unordered_map<std::string, Rule> make_rules(ValueId dloss) {
-  return {
-      {RT_OP_MATMUL, matmul_rule},
-      {RT_OP_CONV2D, conv2d_rule},
-      {RT_OP_ACTIVATION, activation_rule},
-      {RT_OP_ADD, add_rule},
-      {RT_OP_MULTIPLY, multiply_rule},
-      {RT_OP_SUBTRACT, subtract_rule},
-      {RT_OP_DIVIDE, divide_rule},
-      {RT_OP_ACTIVATION_BACKWARD, gate_rule},
-      {RT_OP_COPY, copy_rule},
-      {RT_OP_SCALE, scale_rule},
-      {RT_OP_SQUARE_SUM, square_sum_rule},
-      {RT_OP_REDUCE, reduce_rule},
-      {RT_OP_DROPOUT, dropout_rule},
-      {RT_OP_BATCH_NORM_APPLY, batch_norm_apply_rule},
-      {RT_OP_CROSS_ENTROPY, loss(RT_OP_CROSS_ENTROPY_BACKWARD, dloss)},
-      {RT_OP_CROSS_ENTROPY_MERGE, cross_entropy_merge_rule(dloss)},
-      {RT_OP_MEAN_SQUARED_ERROR, loss(RT_OP_MEAN_SQUARED_ERROR_BACKWARD, dloss)},
-      {RT_OP_EMBEDDING, embedding_rule},
-      {RT_OP_EMBEDDING_BACKWARD, embedding_backward_rule},
-      {RT_OP_TRANSPOSE, transpose_rule},
-      {RT_OP_CONCAT, concat_rule},
-      {RT_OP_SLICE, slice_or_pad(RT_OP_PAD)},
-      {RT_OP_PAD, slice_or_pad(RT_OP_SLICE)},
-      {RT_OP_CAST, cast_rule},
-      {"wait all_reduce", all_reduce_rule},
-  };
 }
 
 // Moves each start of a collective, from node `first` on, to right behind the node that writes its
@@ -484,13 +210,240 @@ void start_early(Graph& graph, size_t first) {
 
 }  // namespace
 
+// c = op(a) op(b); Goodfellow et al., "Deep Learning", 6.5.6
+void matmul_gradient(Differentiation& d, size_t, const Node& n, ValueId dc) {
+  ValueId a = n.inputs[0], b = n.inputs[1];
+  const bool ta = integer_attribute(n, RT_ATTR_TRANSPOSE_A, 0),
+             tb = integer_attribute(n, RT_ATTR_TRANSPOSE_B, 0);
+  Build& build = d.build();
+  if (d.needs(a)) {
+    d.add(a, ta ? build.matmul(b, dc, tb, true) : build.matmul(dc, b, false, !tb));
+  }
+  if (!d.needs(b)) return;
+  if (d.dims(a).size() > 2 && d.dims(b).size() == 2) {
+    if (ta)
+      throw InternalError(
+          "matmul: no gradient for a transposed batch of matrices times one matrix");
+    a = as_matrix(d.graph(), a);
+    dc = as_matrix(d.graph(), dc);
+  }
+  d.add(b, tb ? build.matmul(dc, a, true, ta) : build.matmul(a, dc, !ta, false));
+}
+
+void conv2d_gradient(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  const ValueId x = n.inputs[0], w = n.inputs[1];
+  const std::vector<Attribute> attributes = n.attributes;
+  if (d.needs(w))
+    d.add(w, d.build().node1(RT_OP_CONV2D_BACKWARD_WEIGHTS, {x, dy}, Dims(d.dims(w)), attributes));
+  if (d.needs(x))
+    d.add(x, d.build().node1(RT_OP_CONV2D_BACKWARD_DATA, {dy, w}, Dims(d.dims(x)), attributes));
+}
+
+// exp, log, sqrt and 1/x have no operation of their own for dx.
+void activation_gradient(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  const ValueId x = n.inputs[0], y = n.outputs[0];
+  Build& b = d.build();
+  const auto over = [&](ValueId v) { return b.node1(RT_OP_DIVIDE, {dy, v}, Dims(d.dims(x))); };
+  switch (integer_attribute(n, RT_ATTR_FUNCTION, 0)) {
+    case RT_ACTIVATION_EXP:
+      return d.add(x, b.multiply(dy, y));
+    case RT_ACTIVATION_LOG:
+      return d.add(x, over(x));
+    case RT_ACTIVATION_SQRT:
+      return d.add(x, b.scale(over(y), 0.5));
+    case RT_ACTIVATION_RECIPROCAL:
+      return d.add(x, b.scale(b.multiply(dy, b.multiply(y, y)), -1));
+    default:
+      return d.add(x, b.node1(RT_OP_ACTIVATION_BACKWARD, {dy, activation_operand(n)},
+                              Dims(d.dims(x)), n.attributes));
+  }
+}
+
+void add_gradient(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  for (ValueId v : {n.inputs[0], n.inputs[1]}) {
+    if (d.needs(v)) d.add(v, d.unbroadcast(dy, v));
+  }
+}
+
+void multiply_gradient(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  const ValueId a = n.inputs[0], b = n.inputs[1];
+  if (d.needs(a)) d.add(a, d.unbroadcast(d.build().multiply(dy, b), a));
+  if (d.needs(b)) d.add(b, d.unbroadcast(d.build().multiply(dy, a), b));
+}
+
+void subtract_gradient(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  const ValueId a = n.inputs[0], b = n.inputs[1];
+  if (d.needs(a)) d.add(a, d.unbroadcast(dy, a));
+  if (d.needs(b)) d.add(b, d.unbroadcast(d.build().scale(dy, -1), b));
+}
+
+// y = a / b
+void divide_gradient(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  const ValueId a = n.inputs[0], b = n.inputs[1];
+  Build& build = d.build();
+  const ValueId da = build.node1(RT_OP_DIVIDE, {dy, b}, Dims(d.dims(dy)));
+  if (d.needs(a)) d.add(a, d.unbroadcast(da, a));
+  if (d.needs(b)) d.add(b, d.unbroadcast(build.scale(build.multiply(da, n.outputs[0]), -1), b));
+}
+
+// `gate` of formulas: y = a where s > 0, else 0. It is constant in s.
+void activation_backward_gradient(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  if (integer_attribute(n, RT_ATTR_FUNCTION, 0) != RT_ACTIVATION_RELU)
+    throw InternalError("activation_backward has a gradient for relu only");
+  d.add(n.inputs[0], d.build().node1(RT_OP_ACTIVATION_BACKWARD, {dy, n.inputs[1]}, Dims(d.dims(dy)),
+                                     n.attributes));
+}
+
+void copy_gradient(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  d.add(n.inputs[0], dy);
+}
+
+void scale_gradient(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  d.add(n.inputs[0], d.build().scale(dy, number_attribute(n, RT_ATTR_ALPHA, 1)));
+}
+
+void square_sum_gradient(Differentiation& d, size_t, const Node& n, ValueId ds) {
+  d.add(n.inputs[0], d.build().multiply(d.build().scale(n.inputs[0], 2), ds));
+}
+
+void dropout_gradient(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  d.add(n.inputs[0], d.build().node1(RT_OP_DROPOUT, {dy, n.inputs[1], n.inputs[2]},
+                                     Dims(d.dims(dy)), n.attributes));
+}
+
+// The gradient flows from y to x through the statistics as well. This rank's sums are dbeta and
+// dgamma. dx needs the sums of all ranks: a later pass inserts the collective between `sums` and
+// `total`.
+void batch_norm_apply_gradient(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  const ValueId x = n.inputs[0], gamma = n.inputs[1], beta = n.inputs[2], moments = n.inputs[3];
+  Build& build = d.build();
+  const Dims c = d.dims(gamma), both = {2 * c[0]};
+  const ValueId sums = build.node1(RT_OP_BATCH_NORM_BACKWARD_STATISTICS, {dy, x, moments},
+                                   {1, both[0]}, n.attributes, d.graph().value(moments).dtype);
+  const auto block = [&](int64_t start) {
+    return build.node1(RT_OP_SLICE, {d.graph().reshape(sums, both)}, c,
+                       {{RT_ATTR_AXIS, int64_t{0}}, {RT_ATTR_START, start}});
+  };
+  if (d.needs(beta)) d.add(beta, block(0));
+  if (d.needs(gamma)) d.add(gamma, block(c[0]));
+  if (!d.needs(x)) return;
+  const ValueId total = build.reduce(sums, RT_REDUCE_SUM, 0b1);
+  d.add(x, build.node1(RT_OP_BATCH_NORM_BACKWARD_APPLY,
+                       {dy, x, gamma, moments, total, weight_of_statistics(d.graph(), n)},
+                       Dims(d.dims(x)), n.attributes));
+}
+
+// From the loss to this rank's slice of the logits, with the softmax statistics of all ranks.
+void cross_entropy_merge_gradient(Differentiation& d, size_t, const Node& n, ValueId dloss) {
+  const Node statistics = origin(d.graph(), n.inputs[0]);
+  const ValueId logits = statistics.inputs[0];
+  d.add(logits, d.build().node1(RT_OP_CROSS_ENTROPY_BACKWARD_APPLY,
+                                {logits, statistics.inputs[1], n.inputs[1], dloss, n.outputs[1]},
+                                Dims(d.dims(logits)), statistics.attributes));
+}
+
+// The gradient of a sum is the gradient of each term, on every rank.
+void gradient_of_collective(Differentiation& d, size_t index, const Node& n, ValueId dy) {
+  if (n.collective->kind != RT_ALL_REDUCE) no_gradient(d, index, n, dy);
+  if (n.collective->reduction != RT_SUM)
+    throw InternalError("all_reduce has a gradient only where it adds");
+  d.add(n.inputs[0], dy);
+}
+
+// Rows that were added up have the gradient of their sum.
+void embedding_backward_gradient(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  d.add(n.inputs[1], d.build().node1(RT_OP_EMBEDDING, {n.inputs[0], dy}, Dims(d.dims(n.inputs[1])),
+                                     n.attributes, d.graph().value(dy).dtype));
+}
+
+void transpose_gradient(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  const int64_t packed = integer_attribute(n, RT_ATTR_PERMUTATION, 0);
+  std::vector<int> inverse(d.dims(dy).size());
+  for (size_t i = 0; i < inverse.size(); ++i) inverse[packed >> (4 * i) & 15] = static_cast<int>(i);
+  d.add(n.inputs[0], d.build().transpose(dy, inverse));
+}
+
+void concat_gradient(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  const int64_t axis = integer_attribute(n, RT_ATTR_AXIS, 0);
+  int64_t start = 0;
+  for (ValueId x : n.inputs) {
+    const Dims shape = d.dims(x);
+    if (d.needs(x))
+      d.add(x, d.build().node1(RT_OP_SLICE, {dy}, shape,
+                               {{RT_ATTR_AXIS, axis}, {RT_ATTR_START, start}}));
+    start += shape.at(axis);
+  }
+}
+
+void slice_gradient(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  d.add(n.inputs[0], d.build().node1(RT_OP_PAD, {dy}, Dims(d.dims(n.inputs[0])), n.attributes));
+}
+
+void pad_gradient(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  d.add(n.inputs[0], d.build().node1(RT_OP_SLICE, {dy}, Dims(d.dims(n.inputs[0])), n.attributes));
+}
+
+void cast_gradient(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  d.add(n.inputs[0], d.build().cast(dy, d.graph().value(n.inputs[0]).dtype));
+}
+
+// The gradient of a sum is dy for every element of x; that of a mean is dy / count.
+void reduce_gradient(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  const int64_t function = integer_attribute(n, RT_ATTR_FUNCTION, 0);
+  const ValueId x = n.inputs[0];
+  const Dims shape = d.dims(x);
+  Dims kept = shape;
+  for (size_t i = 0; i < kept.size(); ++i) {
+    if (integer_attribute(n, RT_ATTR_AXES, 0) >> i & 1) kept[i] = 1;
+  }
+  if (function == RT_REDUCE_MAX) return max_gradient(d, n, dy, kept);
+  const double share = function == RT_REDUCE_MEAN ? static_cast<double>(element_count(kept)) /
+                                                        static_cast<double>(element_count(shape))
+                                                  : 1;
+  const ValueId zeros =
+      d.build().node1(RT_OP_FILL, {}, shape, {{RT_ATTR_VALUE, 0.0}}, d.graph().value(x).dtype);
+  d.add(x, d.build().add(zeros,
+                         d.graph().reshape(share == 1 ? dy : d.build().scale(dy, share), kept)));
+}
+
+void no_gradient(Differentiation&, size_t, const Node& n, ValueId) {
+  const std::string subject = "layer '" + n.layer + "': ";
+  if (!is_open(n.op)) throw InternalError(subject + "operation " + n.op + " has no gradient");
+  throw ConfigurationError(subject + n.op +
+                           " has no gradient, because its plugin gives neither a formula nor a "
+                           "backward operation; it can be evaluated only. Use another layer, or "
+                           "freeze everything before it (model.freeze)");
+}
+
+void backward_operation(Differentiation& d, size_t index, const Node& n, ValueId dy) {
+  const Operation& forward = operation_of(d.graph(), n);
+  const Operation& backward = *find_operation(d.graph(), n.op + "_backward");
+  const OperandNames names = names_of(forward), own = names_of(backward);
+  std::vector<ValueId> inputs, of;
+  for (const std::string& name : own.inputs)
+    inputs.push_back(name == "d" + names.outputs[0] ? dy : operand(n, names, name));
+  std::vector<Dims> shapes;
+  for (const std::string& name : own.outputs) {
+    of.push_back(operand(n, names, name.substr(1)));
+    shapes.push_back(d.dims(of.back()));
+  }
+  const std::vector<ValueId> gradients =
+      d.build().node(backward.name, inputs, shapes, n.attributes);
+  for (size_t i = 0; i < of.size(); ++i)
+    d.graph().retype(gradients[i], d.graph().value(of[i]).dtype);
+  if (backward.definition != nullptr && backward.definition->has(rt::sdk::Definition::kSavesData))
+    d.save(index);
+  for (size_t i = 0; i < of.size(); ++i) {
+    if (d.needs(of[i])) d.add(of[i], gradients[i]);
+  }
+}
+
 std::map<ValueId, ValueId> differentiate(Graph& graph, ValueId loss_value, ValueId dloss,
                                          const std::vector<ValueId>& wanted) {
   expand_derived(graph);
   for (size_t i = 0; i < graph.nodes.size(); ++i) graph.nodes[i].origin = static_cast<int32_t>(i);
   const size_t forward = graph.nodes.size();
   Differentiation d(graph, wanted);
-  const auto rules = make_rules(dloss);
   d.start(loss_value, dloss);
   for (size_t i = graph.nodes.size(); i-- > 0;) {
     const Node n = graph.nodes[i];  // a copy, because the rules append to graph.nodes
@@ -500,8 +453,7 @@ std::map<ValueId, ValueId> differentiate(Graph& graph, ValueId loss_value, Value
     const size_t first = graph.nodes.size();
     const ValueId dy = d.gradient(n.outputs[0]);
     if (dy == kNone) continue;
-    const auto rule = rules.find(n.op);
-    rule == rules.end() ? rule_of_table(d, i, n, dy) : rule->second(d, i, n, dy);
+    operation_of(graph, n).forward.gradient(d, i, n, dy);
     for (size_t k = first; k < graph.nodes.size(); ++k) graph.nodes[k].origin = n.origin;
   }
   std::map<ValueId, ValueId> result;

@@ -154,21 +154,17 @@ ValueId Build::activation(ValueId x, int32_t function) {
                {{RT_ATTR_FUNCTION, static_cast<int64_t>(function)}});
 }
 
-ValueId Build::add(ValueId a, ValueId b) {
+ValueId Build::broadcasting(const char* op, ValueId a, ValueId b) {
   const std::optional<Dims> out = broadcast(dims(a), dims(b));
   if (!out)
-    fail("add of " + to_string(dims(a)) + " and " + to_string(dims(b)) +
+    fail(std::string(op) + " of " + to_string(dims(a)) + " and " + to_string(dims(b)) +
          ": the shapes do not broadcast");
-  return node1(RT_OP_ADD, {a, b}, *out);
+  return node1(op, {a, b}, *out);
 }
 
-ValueId Build::multiply(ValueId a, ValueId b) {
-  const std::optional<Dims> out = broadcast(dims(a), dims(b));
-  if (!out)
-    fail("multiply of " + to_string(dims(a)) + " and " + to_string(dims(b)) +
-         ": the shapes do not broadcast");
-  return node1(RT_OP_MULTIPLY, {a, b}, *out);
-}
+ValueId Build::add(ValueId a, ValueId b) { return broadcasting(RT_OP_ADD, a, b); }
+
+ValueId Build::multiply(ValueId a, ValueId b) { return broadcasting(RT_OP_MULTIPLY, a, b); }
 
 ValueId Build::scale(ValueId x, double alpha, double beta) {
   return node1(RT_OP_SCALE, {x}, Dims(dims(x)), {{RT_ATTR_ALPHA, alpha}, {RT_ATTR_BETA, beta}});

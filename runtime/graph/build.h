@@ -106,6 +106,7 @@ class Build {
  private:
   const Dims& dims(ValueId id) const { return graph_.value(id).dims; }
   ValueId new_value(const std::string& op, rt_dtype dtype, Dims dims);
+  ValueId broadcasting(const char* op, ValueId a, ValueId b);
   Dims window_dims(ValueId x, const Pooling& p, const char* what);
   void collective(int32_t kind, int32_t reduction, int32_t communicator, ValueId x, ValueId y);
   [[noreturn]] void fail(const std::string& message) const;

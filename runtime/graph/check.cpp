@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "runtime/graph/operation_set.h"
 #include "runtime/graph/print.h"
 
 namespace runtime::graph {
@@ -124,17 +125,27 @@ class Check {
 
   bool fits(const Node& node) const {
     if (node.collective) return collective_fits(node);
-    const bool binary =
-        node.op == RT_OP_ADD || node.op == RT_OP_MULTIPLY || node.op == RT_OP_MATMUL;
+    const Operation& operation = operation_of(graph_, node);
+    const bool binary = operation.forward.split == SplitRule::kBroadcast || has_matrices(operation);
     if (binary && node.inputs.size() < 2) return false;
     if (node.inputs.empty() || node.outputs.empty() || node.outputs[0] == kNone) return true;
     const ValueId in = node.inputs[0], out = node.outputs[0];
-    if (node.op == RT_OP_COPY) return elements(in) == elements(out) && type(in) == type(out);
-    if (node.op == RT_OP_CAST) return elements(in) == elements(out);
-    if (node.op == RT_OP_ADD || node.op == RT_OP_MULTIPLY) return elementwise_fits(node);
-    if (node.op == RT_OP_MATMUL) return matmul_fits(node);
-    if (node.op == RT_OP_CONCAT) return concat_fits(node);
-    return true;
+    if (binary) return has_matrices(operation) ? matmul_fits(node) : elementwise_fits(node);
+    if (operation.kind == Kind::kConverts) return elements(in) == elements(out);
+    if (operation.kind == Kind::kCopies)
+      return elements(in) == elements(out) && type(in) == type(out);
+    return !joins(operation) || concat_fits(node);
+  }
+
+  // Whether a definition cannot say the dims, because either matrix may be transposed.
+  static bool has_matrices(const Operation& operation) {
+    return operation.definition && operation.definition->attributes.find(RT_ATTR_TRANSPOSE_A);
+  }
+
+  // Whether the result has the elements of one or more operands.
+  static bool joins(const Operation& operation) {
+    return operation.definition && !operation.definition->inputs.empty() &&
+           operation.definition->inputs[0].is(rt::sdk::OperandDefinition::kRepeated);
   }
 
   bool collective_fits(const Node& node) const {

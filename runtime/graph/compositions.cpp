@@ -1,11 +1,9 @@
 // The rows of the table: formulas of operations, their gradients and the updates of optimizers.
 #include "runtime/graph/compositions.h"
 
-#include <algorithm>
 #include <string>
 
 #include "runtime/graph/loss_operations.h"
-#include "runtime/graph/operation_set.h"
 #include "runtime/graph/update_operations.h"
 
 namespace runtime::graph {
@@ -447,33 +445,6 @@ const std::vector<Formula> kUpdates = {
 
 std::string numbered(const char* name, size_t i) { return name + std::to_string(i); }
 
-// The permutation as a formula for the number of dimensions: y[i1<D1, i0<D0] = x[i0, i1].
-Formula transpose(const Graph& graph, const Node& node) {
-  const size_t rank = graph.value(node.inputs[0]).dims.size();
-  const int64_t permutation = integer_attribute(node, RT_ATTR_PERMUTATION, 0);
-  std::string seen, ranges, places;
-  for (size_t i = 0; i < rank; ++i) {
-    const char* const comma = i == 0 ? "" : ",";
-    const auto from = static_cast<size_t>(permutation >> (4 * i) & 15);
-    seen += comma + numbered("D", i);
-    places += comma + numbered("i", i);
-    ranges += comma + numbered("i", from) + '<' + numbered("D", from);
-  }
-  return {RT_OP_TRANSPOSE, "x[" + seen + "] -> y", "y[" + ranges + "] = x[" + places + "]"};
-}
-
-// Each input is added to zeros at its place.
-Formula concat(const Graph&, const Node& node) {
-  std::string inputs, text, start = "0";
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    const std::string x = numbered("x", i), length = numbered("L", i);
-    inputs += x + "[A^axis," + length + ",B*] ";
-    text += x + "[a<A, l<" + length + ", b<B] => y[a, l + " + start + ", b];";
-    start += " + " + length;
-  }
-  return {RT_OP_CONCAT, inputs + "-> y[A^axis,M,B*]", text};
-}
-
 std::vector<Formula> all_rows() {
   std::vector<Formula> rows;
   for (const auto* family :
@@ -497,35 +468,31 @@ const Formula* find_formula(std::string_view op) {
   return nullptr;
 }
 
-std::optional<Formula> formula_of(const Graph& graph, const Node& node) {
-  if (node.op == RT_OP_TRANSPOSE) return transpose(graph, node);
-  if (node.op == RT_OP_CONCAT) return concat(graph, node);
-  const Formula* const row = is_open(node.op) && graph.operations != nullptr
-                                 ? graph.operations->row(node.op)
-                                 : find_formula(node.op);
-  return row == nullptr ? std::nullopt : std::optional(*row);
+// The permutation as a formula for the number of dimensions: y[i1<D1, i0<D0] = x[i0, i1].
+Formula transpose_formula(const Graph& graph, const Node& node) {
+  const size_t rank = graph.value(node.inputs[0]).dims.size();
+  const int64_t permutation = integer_attribute(node, RT_ATTR_PERMUTATION, 0);
+  std::string seen, ranges, places;
+  for (size_t i = 0; i < rank; ++i) {
+    const char* const comma = i == 0 ? "" : ",";
+    const auto from = static_cast<size_t>(permutation >> (4 * i) & 15);
+    seen += comma + numbered("D", i);
+    places += comma + numbered("i", i);
+    ranges += comma + numbered("i", from) + '<' + numbered("D", from);
+  }
+  return {RT_OP_TRANSPOSE, "x[" + seen + "] -> y", "y[" + ranges + "] = x[" + places + "]"};
 }
 
-bool is_composed_loss(std::string_view op) {
-  constexpr std::string_view kLosses[] = {kMeanAbsoluteError,   kHuber,
-                                          kBinaryCrossEntropy,  kKlDivergence,
-                                          kUniformCrossEntropy, kShareOfWeight};
-  return std::find(std::begin(kLosses), std::end(kLosses), op) != std::end(kLosses);
-}
-
-bool is_always_composed(std::string_view op) {
-  constexpr std::string_view kBackward = "_backward";
-  if (op.ends_with(kBackward)) op.remove_suffix(kBackward.size());
-  return is_composed_loss(op) ||
-         (is_elementwise_update(op) && op != RT_OP_SGD && op != RT_OP_ADAMW);
-}
-
-bool is_composed_late(std::string_view op) {
-  constexpr std::string_view kSums[] = {
-      RT_OP_SQUARE_SUM, RT_OP_CLIP_SCALE, RT_OP_BATCH_NORM_STATISTICS,
-      RT_OP_BATCH_NORM_BACKWARD_STATISTICS, RT_OP_BATCH_NORM_MERGE};
-  return is_elementwise_update(op) ||
-         std::find(std::begin(kSums), std::end(kSums), op) != std::end(kSums);
+// Each input is added to zeros at its place.
+Formula concat_formula(const Graph&, const Node& node) {
+  std::string inputs, text, start = "0";
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const std::string x = numbered("x", i), length = numbered("L", i);
+    inputs += x + "[A^axis," + length + ",B*] ";
+    text += x + "[a<A, l<" + length + ", b<B] => y[a, l + " + start + ", b];";
+    start += " + " + length;
+  }
+  return {RT_OP_CONCAT, inputs + "-> y[A^axis,M,B*]", text};
 }
 
 }  // namespace runtime::graph

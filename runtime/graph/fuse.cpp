@@ -6,28 +6,12 @@
 #include <set>
 #include <unordered_map>
 
+#include "runtime/graph/operation_set.h"
 #include "runtime/graph/rewriter.h"
 
 namespace runtime::graph {
 
 namespace {
-
-bool takes_post_ops(const Node& node) {
-  static constexpr const char* kOps[] = {RT_OP_MATMUL,
-                                         RT_OP_CONV2D,
-                                         RT_OP_CONV2D_BACKWARD_DATA,
-                                         RT_OP_MAX_POOL2D,
-                                         RT_OP_AVG_POOL2D,
-                                         RT_OP_ADD,
-                                         RT_OP_MAX_POOL2D_BACKWARD,
-                                         RT_OP_AVG_POOL2D_BACKWARD,
-                                         RT_OP_BATCH_NORM,
-                                         RT_OP_BATCH_NORM_INFERENCE,
-                                         RT_OP_BATCH_NORM_APPLY,
-                                         RT_OP_LAYER_NORM_BACKWARD};
-  return std::any_of(std::begin(kOps), std::end(kOps),
-                     [&](const char* op) { return node.op == op; });
-}
 
 // Whether post-operations have this function of `activation`; see plugins/operations.md.
 bool is_post_operation(int32_t function) { return function <= RT_ACTIVATION_SIGMOID; }
@@ -44,7 +28,8 @@ class Fusion {
   void run() {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       size_t at = i;
-      while (!dead_[at] && takes_post_ops(graph_.nodes[at])) {
+      while (!dead_[at] &&
+             operation_of(graph_, graph_.nodes[at]).post_operations == PostOperations::kFuses) {
         const std::optional<size_t> next = try_fuse(at);
         if (!next) break;
         at = *next;

@@ -115,9 +115,7 @@ struct Node {
   bool on_fallback = false;  // the target's fallback device runs it (Target::fallback_name)
 
   // Whether the node differentiates a forward node, whose `saved` it reads if there is one.
-  bool is_backward() const {
-    return op.ends_with("_backward") || op == RT_OP_CONV2D_POOL2D_BACKWARD_WEIGHTS;
-  }
+  bool is_backward() const { return op.find("_backward") != std::string::npos; }
 };
 
 // Values and nodes are addressed by index. Passes rewrite `nodes`; values are never removed.
@@ -164,7 +162,7 @@ int64_t integer_attribute(const Node& node, std::string_view name, int64_t fallb
 double number_attribute(const Node& node, std::string_view name, double fallback);
 
 // Floating-point operations of one execution, counted as usual (a multiply-add is two); 0 for pure
-// data movement.
+// data movement. flops.cpp has both.
 double flops(const Graph& graph, const Node& node);
 // The same of a whole step in which forward and backward run `passes` times and the update once.
 double step_flops(const Graph& graph, int64_t passes);

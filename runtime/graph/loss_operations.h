@@ -6,8 +6,6 @@
 #ifndef RUNTIME_GRAPH_LOSS_OPERATIONS_H_
 #define RUNTIME_GRAPH_LOSS_OPERATIONS_H_
 
-#include <string_view>
-
 namespace runtime::graph {
 
 // The mean of |output - target|. Equivalent to: torch.nn.L1Loss.
@@ -31,9 +29,6 @@ inline constexpr const char* kShareOfWeight = "share_of_weight";
 
 inline constexpr const char* kDelta = "delta";
 inline constexpr const char* kFactor = "factor";
-
-// Whether `op` is one of these operations, without "_backward".
-bool is_composed_loss(std::string_view op);
 
 }  // namespace runtime::graph
 

@@ -12,9 +12,9 @@
 #include "rt/sdk/tensor.h"
 #include "runtime/error.h"
 #include "runtime/graph/build.h"
-#include "runtime/graph/compositions.h"
 #include "runtime/graph/formula.h"
 #include "runtime/graph/host_operations.h"
+#include "runtime/graph/operation_set.h"
 
 namespace runtime::graph {
 
@@ -68,8 +68,20 @@ class Lowering {
     }
   }
 
+  // Whether no device is expected to know the operation, so that nobody wants to hear of it.
+  bool is_always_composed(const Node& node) const {
+    const Operation& operation = operation_of(graph_, node);
+    return operation.defined_by == DefinedBy::kCore ||
+           (operation.defined_by == DefinedBy::kPlugin && operation.kind == Kind::kOptimizer);
+  }
+
+  std::optional<Formula> formula_of(const Operation& operation, const Node& node) const {
+    if (operation.formula_rule != nullptr) return operation.formula_rule(graph_, node);
+    return operation.formula.text.empty() ? std::nullopt : std::optional(operation.formula);
+  }
+
   bool fits_fallback(Node node) {
-    if (target_.fallback_name().empty() || is_always_composed(node.op)) return false;
+    if (target_.fallback_name().empty() || is_always_composed(node)) return false;
     node.on_fallback = true;
     return target_.support(graph_, node).supported;
   }
@@ -113,11 +125,12 @@ class Lowering {
     const bool saves = node.saved != kNone && refused_.contains(node.saved);
     if (support.supported && !saves) return keep(std::move(node));
     if (fall_back(node, refused(node, support))) return keep(std::move(node));
-    const std::optional<Formula> formula = formula_of(graph_, node);
+    const Operation& operation = operation_of(graph_, node);
+    const std::optional<Formula> formula = formula_of(operation, node);
     if (!formula || in_sixteen_bits(node)) return miss(node, support.reason, "");
-    if (!all_ && is_composed_late(node.op)) return keep(std::move(node));
+    if (!all_ && operation.composed == Composed::kLate) return keep(std::move(node));
     compose(node, *formula);
-    if (is_always_composed(node.op)) return;
+    if (is_always_composed(node)) return;
     report_.insert(node.op + " is composed of other operations: " + target_.name() + " refuses " +
                    refused(node, support));
   }

@@ -6,41 +6,11 @@
 #include <utility>
 
 #include "runtime/graph/build.h"
-#include "runtime/graph/loss_operations.h"
+#include "runtime/graph/operation_set.h"
 
 namespace runtime::graph {
 
 namespace {
-
-bool is_one_of(const std::string& op, std::initializer_list<const char*> list) {
-  return std::any_of(list.begin(), list.end(), [&](const char* o) { return op == o; });
-}
-
-// Whether the node is a loss that reads float32 predictions.
-bool is_wide_loss(const Node& node) {
-  return node.op == RT_OP_MEAN_SQUARED_ERROR || is_composed_loss(node.op);
-}
-
-// How many of the inputs, counted from the first, are activations by plugins/operations.md. Targets
-// of a regression are not (they keep the data set's type), and its predictions are cast separately.
-// A reduction in a forward graph is over the weights of predictions, which stay float32.
-size_t activations_of(const Node& node) {
-  if (is_wide_loss(node) || is_open(node.op) ||
-      is_one_of(node.op, {RT_OP_SQUARE_SUM, RT_OP_REDUCE, RT_OP_BATCH_NORM_MERGE,
-                          RT_OP_CROSS_ENTROPY_MERGE})) {
-    return 0;
-  }
-  const bool one =
-      is_one_of(node.op, {RT_OP_BATCH_NORM, RT_OP_BATCH_NORM_INFERENCE, RT_OP_BATCH_NORM_STATISTICS,
-                          RT_OP_BATCH_NORM_APPLY, RT_OP_LAYER_NORM, RT_OP_CROSS_ENTROPY,
-                          RT_OP_CROSS_ENTROPY_STATISTICS, RT_OP_CORRECT_COUNT});
-  return one ? 1 : node.inputs.size();
-}
-
-bool makes_activation(const Node& node) {
-  return !is_one_of(node.op, {RT_OP_BATCH_NORM_STATISTICS, RT_OP_CROSS_ENTROPY,
-                              RT_OP_CROSS_ENTROPY_STATISTICS, RT_OP_CORRECT_COUNT});
-}
 
 class Narrowing {
  public:
@@ -74,18 +44,40 @@ class Narrowing {
   }
 
   void convert(Node& node) {
-    const bool to_integers = node.op == RT_OP_CAST && !is_wide(node.outputs[0]);
-    const auto end = node.inputs.begin() + static_cast<std::ptrdiff_t>(activations_of(node));
-    const bool narrow = !to_integers && std::any_of(node.inputs.begin(), end,
-                                                    [&](ValueId v) { return is_source(v); });
-    if (narrow) {
-      for (auto v = node.inputs.begin(); v != end; ++v) *v = cast(*v, RT_FLOAT32, dtype_);
-      if (makes_activation(node)) make_narrow(node.outputs[0]);
-    } else if (is_open(node.op)) {
-      for (ValueId& v : node.inputs) v = cast(v, dtype_, RT_FLOAT32);
-    } else if (is_wide_loss(node)) {
-      node.inputs[0] = cast(node.inputs[0], dtype_, RT_FLOAT32);
+    switch (operation_of(graph_, node).forward.precision) {
+      case Precision::kNarrow:
+        return narrow(node);
+      case Precision::kAsGiven:
+        return;
+      case Precision::kFloat32:
+        for (ValueId& v : node.inputs) v = cast(v, dtype_, RT_FLOAT32);
     }
+  }
+
+  // Whether operand `i` of such a list stays float32. Those of collectives, which have no
+  // definition, do not.
+  template <class Operands>
+  static bool stays_wide(const Operands& operands, size_t i) {
+    return !operands.empty() &&
+           operands[std::min(i, operands.size() - 1)].is(rt::sdk::OperandDefinition::kWide);
+  }
+
+  // Narrows the operands that do not stay wide, if one of them is an activation already or can
+  // become one.
+  void narrow(Node& node) {
+    const Operation& operation = operation_of(graph_, node);
+    if (operation.kind == Kind::kConverts && !is_wide(node.outputs[0])) return;  // to integers
+    static constexpr rt::sdk::Definition kNothing = {};
+    const rt::sdk::Definition& definition =
+        operation.definition != nullptr ? *operation.definition : kNothing;
+    std::vector<ValueId*> operands;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!stays_wide(definition.inputs, i)) operands.push_back(&node.inputs[i]);
+    }
+    const auto is_narrowed = [&](const ValueId* v) { return is_source(*v); };
+    if (std::none_of(operands.begin(), operands.end(), is_narrowed)) return;
+    for (ValueId* v : operands) *v = cast(*v, RT_FLOAT32, dtype_);
+    if (!stays_wide(definition.outputs, 0)) make_narrow(node.outputs[0]);
   }
 
   void make_narrow(ValueId v) {

@@ -188,8 +188,8 @@ ValueId add_open_node(Build& build, const std::string& op, const std::vector<Val
 
 double flops_of_node(const Graph& graph, const Node& node) {
   if (!is_open(node.op)) return flops(graph, node);
-  const Formula* const row = graph.operations->row(node.op);
-  if (row == nullptr) return 0;
+  const Formula& formula = operation_of(graph, node).formula;
+  if (formula.text.empty()) return 0;
   Graph scratch;
   const auto copy = [&](ValueId id) {
     const Value& v = graph.value(id);
@@ -199,7 +199,7 @@ double flops_of_node(const Graph& graph, const Node& node) {
   for (ValueId& v : same.inputs) v = copy(v);
   for (ValueId& v : same.outputs) v = copy(v);
   Build build(scratch);
-  expand(build, same, *row);
+  expand(build, same, formula);
   double sum = 0;
   for (const Node& made : scratch.nodes) sum += flops(scratch, made);
   return sum;

@@ -1,10 +1,8 @@
 // Checks a plugin's optimizer by expanding it, and finds its states.
 #include "runtime/graph/open_optimizer.h"
 
-#include <algorithm>
-
 #include "runtime/graph/formula.h"
-#include "runtime/graph/host_operations.h"
+#include "runtime/graph/operation_set.h"
 #include "runtime/graph/signature.h"
 #include "runtime/graph/update_operations.h"
 
@@ -15,18 +13,9 @@ namespace {
 constexpr const char* kStep = "step";
 
 // Whether each element of the node's output depends on the same element of its inputs alone.
-bool is_elementwise(const Node& node) {
-  constexpr std::string_view kOps[] = {RT_OP_ADD,
-                                       RT_OP_SUBTRACT,
-                                       RT_OP_MULTIPLY,
-                                       RT_OP_DIVIDE,
-                                       RT_OP_SCALE,
-                                       RT_OP_ACTIVATION,
-                                       RT_OP_ACTIVATION_BACKWARD,
-                                       RT_OP_COPY,
-                                       RT_OP_FILL,
-                                       kBiasCorrection};
-  return std::find(std::begin(kOps), std::end(kOps), node.op) != std::end(kOps);
+bool is_elementwise(const Graph& graph, const Node& node) {
+  const Kind kind = kind_of(graph, node);
+  return kind == Kind::kElementwise || kind == Kind::kAdds || kind == Kind::kCopies;
 }
 
 // Computes the plugin's own formula for a few parameters in a graph of its own.
@@ -45,7 +34,7 @@ void try_formula(const Formula& formula, const Signature& signature,
   Build build(graph);
   expand(build, node, formula);
   for (const Node& made : graph.nodes) {
-    if (!is_elementwise(made))
+    if (!is_elementwise(graph, made))
       fault(formula, "uses " + made.op +
                          ", but each element of an optimizer's buffers must be "
                          "computed from the same elements alone,");

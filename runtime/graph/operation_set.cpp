@@ -4,10 +4,41 @@
 #include <memory>
 #include <utility>
 
+#include "runtime/error.h"
+#include "runtime/graph/rules.h"
+#include "runtime/graph/update_operations.h"
+
 namespace runtime::graph {
+
+namespace {
+
+GradientRule* gradient_of(const OpenOperation& operation, const Formula& formula) {
+  const bool none = operation.gradient == OpenGradient::kNone || &formula == &operation.backward;
+  return none ? no_gradient : backward_operation;
+}
+
+// Every rank computes a plugin's operation as a whole, in float32, and no post-operation follows.
+Operation row_of_plugin(const OpenOperation& operation, const Formula& formula) {
+  const bool update = formula.op.ends_with(kOpenUpdate);
+  Operation row = {formula.op,
+                   update ? Kind::kOptimizer : Kind::kOpaque,
+                   {gradient_of(operation, formula), SplitRule::kWhole, Precision::kFloat32},
+                   Replication::kCopied,
+                   update ? Composed::kLate : Composed::kAtOnce,
+                   PostOperations::kAlone};
+  row.defined_by = DefinedBy::kPlugin;
+  row.formula = formula;
+  return row;
+}
+
+}  // namespace
 
 void OperationSet::add(OpenOperation operation) {
   std::string name = operation.forward.op;
+  for (const Formula* formula : {&operation.forward, &operation.backward}) {
+    if (!formula->op.empty())
+      rows_.insert_or_assign(formula->op, row_of_plugin(operation, *formula));
+  }
   operations_.insert_or_assign(std::move(name), std::move(operation));
 }
 
@@ -16,13 +47,9 @@ const OpenOperation* OperationSet::find(std::string_view op) const {
   return found == operations_.end() ? nullptr : &found->second;
 }
 
-const Formula* OperationSet::row(std::string_view op) const {
-  if (const OpenOperation* const forward = find(op))
-    return forward->forward.text.empty() ? nullptr : &forward->forward;
-  if (!op.ends_with(kOpenBackward)) return nullptr;
-  const OpenOperation* const of =
-      find(op.substr(0, op.size() - std::string_view(kOpenBackward).size()));
-  return of == nullptr || of->gradient != OpenGradient::kFormula ? nullptr : &of->backward;
+const Operation* OperationSet::row(std::string_view op) const {
+  const auto found = rows_.find(op);
+  return found == rows_.end() ? nullptr : &found->second;
 }
 
 void add_operation(Graph& graph, OpenOperation operation) {
@@ -30,6 +57,19 @@ void add_operation(Graph& graph, OpenOperation operation) {
                                          : std::make_shared<OperationSet>(*graph.operations);
   set->add(std::move(operation));
   graph.operations = std::move(set);
+}
+
+const Operation* find_operation(const Graph& graph, std::string_view op) {
+  return is_open(op) && graph.operations != nullptr ? graph.operations->row(op)
+                                                    : find_operation(op);
+}
+
+const Operation& operation_of(const Graph& graph, const Node& node) {
+  const Operation* const row =
+      node.collective ? find_operation(kCollective) : find_operation(graph, node.op);
+  if (row == nullptr)
+    throw InternalError("layer '" + node.layer + "': operation '" + node.op + "' has no row");
+  return *row;
 }
 
 }  // namespace runtime::graph

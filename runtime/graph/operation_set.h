@@ -9,8 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/graph/formula_row.h"
-#include "runtime/graph/graph.h"
+#include "runtime/graph/operation.h"
 
 namespace runtime::graph {
 
@@ -42,15 +41,23 @@ class OperationSet {
   void add(OpenOperation operation);
   // nullptr if there is none of this name.
   const OpenOperation* find(std::string_view op) const;
-  // The row of an operation or of its backward operation; nullptr if it has no formula.
-  const Formula* row(std::string_view op) const;
+  // The row of an operation, or of the backward operation of one; nullptr if there is none.
+  const Operation* row(std::string_view op) const;
 
  private:
   std::map<std::string, OpenOperation, std::less<>> operations_;
+  std::map<std::string, Operation, std::less<>> rows_;
 };
 
 // Makes the operation known to the graph.
 void add_operation(Graph& graph, OpenOperation operation);
+
+// The row of an operation in the graph; null if there is none.
+const Operation* find_operation(const Graph& graph, std::string_view op);
+// The row of what a node computes. All collectives share one. Throws InternalError if there is
+// none.
+const Operation& operation_of(const Graph& graph, const Node& node);
+inline Kind kind_of(const Graph& graph, const Node& node) { return operation_of(graph, node).kind; }
 
 }  // namespace runtime::graph
 

@@ -92,7 +92,6 @@ OperandNames operand_names(const Formula& formula) {
   OperandNames names;
   for (const SignatureOperand& o : signature.inputs) names.inputs.push_back(o.name);
   for (const SignatureOperand& o : signature.outputs) names.outputs.push_back(o.name);
-  names.forward_terms = signature.forward_terms;
   return names;
 }
 

@@ -38,9 +38,9 @@ struct Signature {
 // Throws as Scanner::fail does where the text is no signature.
 Signature read_signature(const Formula& formula);
 
-// The names of the operands, in their order, and of the terms behind `with`.
+// The names of the operands, in their order.
 struct OperandNames {
-  std::vector<std::string> inputs, outputs, forward_terms;
+  std::vector<std::string> inputs, outputs;
 };
 OperandNames operand_names(const Formula& formula);
 

@@ -6,8 +6,6 @@
 #ifndef RUNTIME_GRAPH_UPDATE_OPERATIONS_H_
 #define RUNTIME_GRAPH_UPDATE_OPERATIONS_H_
 
-#include <string_view>
-
 namespace runtime::graph {
 
 // Optimizers. Their operands begin with parameters, gradients, learning rate [1] and scale [1], as
@@ -35,13 +33,6 @@ inline constexpr const char* kAlpha = "alpha";
 inline constexpr const char* kInitial = "initial";
 inline constexpr const char* kMaxValue = "max_value";
 inline constexpr const char* kDecay = "decay";
-
-// Whether `op` updates parameters, in place. Its state buffers have an element for each parameter.
-// ZeRO cuts all of them alike.
-bool is_optimizer(std::string_view op);
-// Whether `op` is an optimizer or another operation of the update that computes each element of the
-// flat buffers by itself, so that it can be cut into ranges.
-bool is_elementwise_update(std::string_view op);
 
 }  // namespace runtime::graph
 

@@ -18,14 +18,9 @@ using Hints = std::map<std::string, std::string>;
 // The hint for a layer; "auto" if it has none.
 std::string hint_of(const Hints& hints, const std::string& layer);
 
-// Whether the node multiplies a value with a parameter: a linear layer or a convolution.
-bool is_product(const graph::Node& node, const std::set<graph::ValueId>& parameters);
-// Whether each result element depends on one element, or on a window of one channel, of input 0.
-bool is_by_channel(const std::string& op);
-// Whether `op` adds, subtracts, multiplies or divides two operands element by element.
-bool is_arithmetic(const std::string& op);
-// Whether `op` is one of the operations of batch normalisation.
-bool is_batch_norm(const std::string& op);
+// Whether a node that SplitRule::kWeights describes is a linear layer or a convolution: the other
+// factor is a parameter.
+bool has_weights(const graph::Node& node, const std::set<graph::ValueId>& parameters);
 
 // How the readers of a value want it split. The fields have the meaning that they have in Split
 // (split.h).
@@ -48,7 +43,9 @@ class Lookahead {
   bool accepts(const graph::Node& reader, graph::ValueId v, Demand& demand) const;
   bool passes(const graph::Node& reader, Demand& demand) const;
   bool accepts_product(const graph::Node& reader, Demand& demand) const;
+  bool accepts_attention(const graph::Node& reader, Demand& demand) const;
 
+  const graph::Graph& graph_;
   const std::vector<graph::Node>& nodes_;
   const std::set<graph::ValueId>& parameters_;
   const Hints& hints_;

@@ -1,7 +1,7 @@
 // Copies nodes and values of a shard, and merges statistics that shards share.
 #include "runtime/parallel/replicate.h"
 
-#include <algorithm>
+#include "runtime/graph/operation_set.h"
 
 namespace runtime::parallel {
 
@@ -14,14 +14,6 @@ using graph::Phase;
 using graph::Value;
 using graph::ValueId;
 using graph::ValueKind;
-
-namespace {
-
-bool makes_rows(const Node& node) {
-  return node.op == RT_OP_BATCH_NORM_STATISTICS || node.op == RT_OP_BATCH_NORM_BACKWARD_STATISTICS;
-}
-
-}  // namespace
 
 Replicate::Replicate(graph::Graph& graph, graph::Rewriter& rewriter, const StepBuffers& buffers,
                      const ShardValues& inputs, const DistributeOptions& options,
@@ -84,11 +76,6 @@ void Replicate::accumulate(ValueId gradient, int shard, const std::string& layer
   out.push_back(rewriter_.copy(sum, into, layer));
 }
 
-bool Replicate::merges(const Node& node) const {
-  return !node.inputs.empty() && rows_.contains(node.inputs[0]) &&
-         (node.op == RT_OP_BATCH_NORM_MERGE || node.op == RT_OP_REDUCE);
-}
-
 // One merge node for these copies: over their rows, and with sync_batch_norm over those of all
 // ranks.
 void Replicate::emit_merge(const Node& node, int first, int count, NodeList& out) {
@@ -112,8 +99,15 @@ void Replicate::emit_merge(const Node& node, int first, int count, NodeList& out
 }
 
 void Replicate::copy(const Node& node, int first, int count, NodeList& out) {
-  if (merges(node)) return emit_merge(node, first, count, out);
-  if (makes_rows(node)) rows_.insert(node.outputs[0]);
+  switch (graph::operation_of(graph_, node).replication) {
+    case graph::Replication::kCopied:
+      break;
+    case graph::Replication::kMakesRows:
+      rows_.insert(node.outputs[0]);
+      break;
+    case graph::Replication::kMergesRows:
+      if (rows_.contains(node.inputs[0])) return emit_merge(node, first, count, out);
+  }
   for (int s = first; s < first + count; ++s) {
     out.push_back(copied(node, s));
     for (ValueId v : node.outputs) {

@@ -35,7 +35,6 @@ class Replicate {
 
  private:
   bool is_shared(graph::ValueId storage) const;
-  bool merges(const graph::Node& node) const;
   bool adds(int shard) const;
   graph::Node copied(const graph::Node& node, int shard);
   void accumulate(graph::ValueId gradient, int shard, const std::string& layer,

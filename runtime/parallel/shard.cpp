@@ -8,6 +8,7 @@
 
 #include "runtime/error.h"
 #include "runtime/graph/build.h"
+#include "runtime/graph/operation_set.h"
 #include "runtime/graph/rewriter.h"
 #include "runtime/parallel/lookahead.h"
 
@@ -19,6 +20,7 @@ using graph::Dims;
 using graph::Graph;
 using graph::kNone;
 using graph::Node;
+using graph::SplitRule;
 using graph::Value;
 using graph::ValueId;
 using graph::ValueKind;
@@ -181,19 +183,31 @@ class Shard {
     build_.all_reduce_into(own, sum, options_.communicator);
   }
 
+  SplitRule rule_of(const Node& n) const { return graph::operation_of(graph_, n).forward.split; }
+
   void place(const Node& n) {
-    if (is_product(n, parameters_)) return product(n);
-    if (n.op == RT_OP_EMBEDDING) return embedding(n);
-    if (n.op == RT_OP_ATTENTION) return attention(n);
-    if (std::none_of(n.inputs.begin(), n.inputs.end(), [&](ValueId v) { return split(v); }))
-      return plain(n);
-    if (is_by_channel(n.op)) return by_channel(n);
-    if (is_arithmetic(n.op)) return arithmetic(n);
-    if (is_batch_norm(n.op)) return batch_norm(n);
-    if (n.op == RT_OP_CROSS_ENTROPY) return cross_entropy(n);
-    if (n.op == RT_OP_CORRECT_COUNT) return correct_count(n);
-    if (n.op == RT_OP_SQUARE_SUM) return emit_sum(n);
-    plain(n);
+    switch (rule_of(n)) {
+      case SplitRule::kWhole:
+        return plain(n);
+      case SplitRule::kWeights:
+        return has_weights(n, parameters_) ? product(n) : plain(n);
+      case SplitRule::kTable:
+        return embedding(n);
+      case SplitRule::kHeads:
+        return attention(n);
+      case SplitRule::kElements:
+      case SplitRule::kChannels:
+        return by_channel(n);
+      case SplitRule::kBroadcast:
+        return arithmetic(n);
+      case SplitRule::kNormalised:
+      case SplitRule::kMoments:
+        return batch_norm(n);
+      case SplitRule::kClasses:
+        return kind_of(graph_, n) == graph::Kind::kLoss ? cross_entropy(n) : correct_count(n);
+      case SplitRule::kTerm:
+        return split(n.inputs[0]) ? emit_sum(n) : plain(n);
+    }
   }
 
   // ---- linear layers and convolutions
@@ -201,7 +215,7 @@ class Shard {
   void product(Node n) {
     searched_.insert(n.layer);
     if (graph::integer_attribute(n, RT_ATTR_GROUPS, 1) > 1) return grouped(std::move(n));
-    const bool conv = n.op == RT_OP_CONV2D;
+    const bool conv = dims(n.inputs[1]).size() == 4;  // its filters are [O,KH,KW,C]
     const bool transposed = graph::integer_attribute(n, RT_ATTR_TRANSPOSE_B, 0) != 0;
     const int out = conv || transposed ? 0 : 1, in = conv ? 3 : 1 - out;
     const ValueId x = n.inputs[0], w = n.inputs[1];
@@ -312,10 +326,9 @@ class Shard {
   void by_channel(Node n) {
     const ValueId x = n.inputs[0];
     const Split* s = split(x);
-    const bool per_element =
-        n.op == RT_OP_ACTIVATION || n.op == RT_OP_SCALE || n.op == RT_OP_CAST || n.op == RT_OP_COPY;
+    const bool per_element = rule_of(n) == SplitRule::kElements;
     if (s == nullptr || (!per_element && s->axis != last_axis(x))) return plain(n);
-    if (n.op == RT_OP_DROPOUT) {
+    if (kind_of(graph_, n) == graph::Kind::kRandom) {
       n.attributes.insert(n.attributes.end(), {{RT_ATTR_COLUMNS, s->length},
                                                {RT_ATTR_WHOLE_COLUMNS, s->whole},
                                                {RT_ATTR_FIRST_COLUMN, s->begin}});
@@ -329,6 +342,7 @@ class Shard {
   void arithmetic(Node n) {
     const int own = split(n.inputs[0]) ? 0 : 1;
     const ValueId x = n.inputs[own], other = n.inputs[1 - own];
+    if (split(x) == nullptr) return plain(n);
     const Split s = *split(x);
     const int from_end = last_axis(x) - s.axis, axis = last_axis(other) - from_end;
     if (const Split* o = split(other)) {
@@ -352,8 +366,7 @@ class Shard {
     for (size_t i = 1; i < n.inputs.size(); ++i) {
       if (is_free(n.inputs[i])) set_parameter(n.inputs[i], s.along(0));
     }
-    if (n.op != RT_OP_BATCH_NORM_STATISTICS && n.op != RT_OP_BATCH_NORM_MERGE)
-      return emit_split(std::move(n), s);
+    if (rule_of(n) == SplitRule::kNormalised) return emit_split(std::move(n), s);
     const ValueId out = n.outputs[0];
     splits_[out] = s.along(last_axis(out));
     Dims local = dims(out);

@@ -119,7 +119,7 @@ class Assignment {
   // Whether the node depends on parameters only. A cast does not count: it belongs to the layer
   // that reads it (graph/mixed_precision.h).
   bool from_parameters(const Node& n) {
-    if (n.op == RT_OP_CAST) return false;
+    if (kind_of(graph_, n) == graph::Kind::kConverts) return false;
     std::vector<ValueId> all;
     for (ValueId v : n.inputs) {
       const std::vector<ValueId> parameters = parameters_behind(v);

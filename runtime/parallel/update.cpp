@@ -4,13 +4,14 @@
 #include <algorithm>
 
 #include "runtime/error.h"
-#include "runtime/graph/update_operations.h"
+#include "runtime/graph/operation_set.h"
 
 namespace runtime::parallel {
 
 namespace {
 
 using graph::Graph;
+using graph::Kind;
 using graph::kNone;
 using graph::Node;
 using graph::NodeList;
@@ -27,11 +28,10 @@ class Update {
   }
 
   void run(NodeList waits, NodeList updates) {
-    const bool norm = std::any_of(updates.begin(), updates.end(), [](const Node& n) {
-      return !graph::is_elementwise_update(n.op);
-    });
+    const bool norm =
+        std::any_of(updates.begin(), updates.end(), [&](const Node& n) { return !is_update(n); });
     const bool groups = std::count_if(updates.begin(), updates.end(),
-                                      [](const Node& n) { return graph::is_optimizer(n.op); }) > 1;
+                                      [&](const Node& n) { return is_optimizer(n); }) > 1;
     const bool in_one_go = norm || options_.shards > 0 || buffers_.layout.buckets.size() == 1;
     if (!sharded() && in_one_go && !groups && buffers_.layout.cuts.empty()) {
       append(std::move(waits));
@@ -47,8 +47,8 @@ class Update {
       append(std::move(waits));
       waits.clear();
     }
-    for (Node& n : updates) {
-      if (!graph::is_elementwise_update(n.op)) norm_node(std::move(n));
+    for (const Node& n : updates) {
+      if (!is_update(n)) norm_node(n);
     }
     by_bucket(std::move(waits), updates);
     append(std::move(gathers_));
@@ -56,6 +56,8 @@ class Update {
 
  private:
   bool sharded() const { return options_.sharded(1); }
+  bool is_update(const Node& n) const { return graph::is_update(kind_of(graph_, n)); }
+  bool is_optimizer(const Node& n) const { return kind_of(graph_, n) == Kind::kOptimizer; }
 
   void append(NodeList nodes) {
     for (Node& n : nodes) graph_.nodes.push_back(std::move(n));
@@ -118,12 +120,11 @@ class Update {
     const bool gathers = sharded() && !options_.sharded(3) && !updates.empty();
     size_t group = 0;  // of the next optimizer
     for (const Node& node : updates) {
-      if (!graph::is_elementwise_update(node.op)) continue;
-      const bool optimizer = graph::is_optimizer(node.op);
-      const bool of_group = optimizer || node.op == graph::kAddWeightDecay;
+      if (!is_update(node)) continue;
+      const bool of_group = is_optimizer(node) || kind_of(graph_, node) == Kind::kDecay;
       const Bucket range = of_group ? part.of_group(group) : part;
       update_range(node, range, state + range.begin - part.begin);
-      if (optimizer) ++group;
+      if (is_optimizer(node)) ++group;
     }
     if (!gathers) return;
     graph::CollectivePair gather = rewriter_.collective(
@@ -155,7 +156,7 @@ class Update {
     for (const Node& node : updates) {
       for (ValueId v : node.inputs) {
         graph::Value& state = graph_.value(v);
-        if (!graph::is_elementwise_update(node.op) || !is_flat_state(v)) continue;
+        if (!is_update(node) || !is_flat_state(v)) continue;
         state.dims = {static_cast<int64_t>(buffers_.layout.bytes / element_) / options_.world_size};
         state.bytes = graph::canonical_bytes(state);
         for (uint64_t& cut : state.cuts) cut /= options_.world_size;
@@ -167,9 +168,10 @@ class Update {
   // partition, and an all-reduce adds up these sums. Of gradients in several buffers it adds up the
   // squares of each.
   void norm_node(Node node) {
-    if ((sharded() || is_cut()) && node.op == RT_OP_SQUARE_SUM) {
+    const bool is_term = operation_of(graph_, node).forward.split == graph::SplitRule::kTerm;
+    if ((sharded() || is_cut()) && is_term) {
       square_sum(node);
-    } else if (sharded() && (node.op == RT_OP_CLIP_SCALE || node.op == RT_OP_LOSS_SCALE)) {
+    } else if (sharded() && kind_of(graph_, node) == Kind::kGradientScale) {
       const ValueId total = rewriter_.temporary(node.inputs[0], {1});
       const graph::CollectivePair all = rewriter_.collective(RT_ALL_REDUCE, RT_SUM, node.inputs[0],
                                                              total, kGradientsCommunicator, "norm");

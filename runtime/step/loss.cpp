@@ -5,6 +5,7 @@
 #include "runtime/graph/fold_batch_norm.h"
 #include "runtime/graph/loss_operations.h"
 #include "runtime/graph/mixed_precision.h"
+#include "runtime/graph/operation_set.h"
 #include "runtime/step/passes.h"
 
 namespace runtime::step {
@@ -132,8 +133,10 @@ void check_tokens(const Step& step, const Recipe& recipe) {
   if (recipe.labels == 1) return;
   ValueId tokens = step.values.features;  // the input as integers
   for (const graph::Node& node : step.graph.nodes) {
-    if (node.op == RT_OP_CAST && node.inputs[0] == step.values.features) tokens = node.outputs[0];
-    if (node.op != RT_OP_EMBEDDING || node.inputs[0] != tokens) continue;
+    const graph::Operation& operation = operation_of(step.graph, node);
+    if (operation.kind == graph::Kind::kConverts && node.inputs[0] == step.values.features)
+      tokens = node.outputs[0];
+    if (operation.forward.split != graph::SplitRule::kTable || node.inputs[0] != tokens) continue;
     const int64_t rows = step.graph.value(node.inputs[1]).dims[0];
     if (rows >= recipe.classes) continue;
     throw ConfigurationError(

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "runtime/graph/build.h"
+#include "runtime/graph/operation_set.h"
 #include "runtime/graph/print.h"
 #include "runtime/graph/rewriter.h"
-#include "runtime/graph/update_operations.h"
 #include "runtime/step/passes.h"
 
 namespace runtime::step {
@@ -41,7 +41,8 @@ class NarrowParameters {
   // Makes the output of a cast of a parameter a view of the copy of its flat buffer. Returns false
   // if the node is another one.
   bool share(const Node& node) {
-    if (node.op != RT_OP_CAST || node.phase != Phase::kForward) return false;
+    if (kind_of(graph_, node) != graph::Kind::kConverts || node.phase != Phase::kForward)
+      return false;
     const ValueId from = node.inputs[0], to = node.outputs[0], flat = graph_.storage(from);
     if (graph_.value(to).dtype != dtype_ ||
         (flat != buffers_.parameters && flat != buffers_.frozen))
@@ -118,7 +119,7 @@ void narrow_parameters(Step& step, const StepInput& input) {
 void narrow_in_update(Step& step, graph::Target& target) {
   const ValueId narrow = step.values.buffers.narrow;
   const auto writes = [&](const Node& node) {
-    return graph::is_optimizer(node.op) && node.outputs.back() == narrow;
+    return kind_of(step.graph, node) == graph::Kind::kOptimizer && node.outputs.back() == narrow;
   };
   for (const Node& node : step.graph.nodes) {
     if (!writes(node)) continue;

@@ -1,6 +1,7 @@
 // Counts the FLOPs of products in the graph before any pass repeats them.
 #include "runtime/train/model_flops.h"
 
+#include "runtime/graph/operation_set.h"
 #include "runtime/step/compile_step.h"
 #include "runtime/step/make_strategy.h"
 
@@ -12,11 +13,10 @@ namespace {
 constexpr double kAttentionBackward = 4.0 / 5.0;
 
 double product_flops(const graph::Graph& graph, const graph::Node& node) {
-  if (node.op == RT_OP_ATTENTION_BACKWARD) return graph::flops(graph, node) * kAttentionBackward;
-  const bool product = node.op == RT_OP_MATMUL || node.op == RT_OP_ATTENTION ||
-                       node.op == RT_OP_CONV2D || node.op == RT_OP_CONV2D_BACKWARD_DATA ||
-                       node.op == RT_OP_CONV2D_BACKWARD_WEIGHTS;
-  return product ? graph::flops(graph, node) : 0;
+  const graph::Kind kind = kind_of(graph, node);
+  if (kind == graph::Kind::kProduct) return graph::flops(graph, node);
+  if (kind != graph::Kind::kAttention) return 0;
+  return graph::flops(graph, node) * (node.is_backward() ? kAttentionBackward : 1);
 }
 
 }  // namespace

@@ -68,8 +68,13 @@ TEST(OpenOptimizer, ItsOperandsAreThoseOfItsSignature) {
   const OptimizerOperands operands = optimizer_operands(kMomentum);
   EXPECT_EQ(operands.state, std::vector<std::string>{"m"});
   EXPECT_TRUE(operands.step);
-  EXPECT_TRUE(is_optimizer("test.momentum_update"));
-  EXPECT_FALSE(is_optimizer("test.momentum"));
+  const OperationSet set = [] {
+    OperationSet of_plugin;
+    of_plugin.add(make_open_optimizer(kMomentum, {{"beta", 0.75}}));
+    return of_plugin;
+  }();
+  EXPECT_EQ(set.row("test.momentum_update")->kind, Kind::kOptimizer);
+  EXPECT_EQ(set.row("test.momentum"), nullptr);
 }
 
 TEST(OpenOptimizer, FaultsAreThePlugins) {

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "runtime/graph/operation.h"
 #include "tests/runtime/parallel/distribute.h"
 
 namespace runtime::parallel {
@@ -32,10 +33,13 @@ ValueId add(Graph& graph, const std::string& name, ValueKind kind, graph::Dims d
   return graph.add_value(value);
 }
 
-Node node(const char* op, Phase phase, std::vector<ValueId> inputs, std::vector<ValueId> outputs) {
+// A node that is called `name`: an operation, or any other name for one of which nobody asks what
+// it computes.
+Node node(const std::string& name, Phase phase, std::vector<ValueId> inputs,
+          std::vector<ValueId> outputs) {
   Node n;
-  n.op = op;
-  n.layer = op;
+  n.op = graph::find_operation(name) != nullptr ? name : RT_OP_SCALE;
+  n.layer = name;
   n.phase = phase;
   n.inputs = std::move(inputs);
   n.outputs = std::move(outputs);
@@ -64,8 +68,8 @@ Step make_step(int ranks) {
     view.base = s.buffers.gradients;
     view.offset = s.buffers.layout.offsets[p];
     const ValueId gradient = g.add_value(view);
-    g.nodes.push_back(node(("backward" + std::to_string(p)).c_str(), Phase::kBackward,
-                           {s.inputs.features}, {gradient}));
+    g.nodes.push_back(
+        node("backward" + std::to_string(p), Phase::kBackward, {s.inputs.features}, {gradient}));
   }
   g.nodes.push_back(node(RT_OP_SGD, Phase::kUpdate,
                          {s.buffers.parameters, s.buffers.gradients, rate},
@@ -77,7 +81,8 @@ Step make_step(int ranks) {
 std::vector<std::string> order(const Graph& graph) {
   std::vector<std::string> list;
   for (const Node& n : graph.nodes) {
-    list.push_back(!n.collective ? n.op : (n.collective->wait ? "wait " : "start ") + n.layer);
+    const std::string& name = n.op == RT_OP_SCALE ? n.layer : n.op;
+    list.push_back(!n.collective ? name : (n.collective->wait ? "wait " : "start ") + n.layer);
   }
   return list;
 }

@@ -33,7 +33,7 @@ Graph chain(const std::vector<int64_t>& widths, const std::vector<int64_t>& para
   ValueId x = value(g, "x", ValueKind::kInput, {1});
   for (size_t i = 0; i < widths.size(); ++i) {
     Node n;
-    n.op = "layer";
+    n.op = RT_OP_SCALE;
     n.layer = std::string(1, static_cast<char>('a' + i));
     n.inputs = {x};
     if (!parameters.empty())

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <string>
 
+#include "runtime/graph/operation.h"
 #include "runtime/graph/rewriter.h"
 #include "tests/runtime/parallel/distribute.h"
 
@@ -36,10 +37,13 @@ ValueId add(Graph& graph, const std::string& name, ValueKind kind, graph::Dims d
   return graph.add_value(value);
 }
 
-Node node(const std::string& op, Phase phase, std::vector<ValueId> inputs,
+// A node that is called `name`: an operation, or any other name for one of which nobody asks what
+// it computes.
+Node node(const std::string& name, Phase phase, std::vector<ValueId> inputs,
           std::vector<ValueId> outputs) {
   Node n;
-  n.op = n.layer = op;
+  n.op = graph::find_operation(name) != nullptr ? name : RT_OP_SCALE;
+  n.layer = name;
   n.phase = phase;
   n.inputs = std::move(inputs);
   n.outputs = std::move(outputs);
@@ -94,8 +98,10 @@ Step distributed(const DistributeOptions& options) {
 // The order of the nodes: "start <layer>", "wait <layer>", or the operation.
 std::vector<std::string> order(const Graph& graph) {
   std::vector<std::string> list;
-  for (const Node& n : graph.nodes)
-    list.push_back(!n.collective ? n.op : (n.collective->wait ? "wait " : "start ") + n.layer);
+  for (const Node& n : graph.nodes) {
+    const std::string& name = n.op == RT_OP_SCALE ? n.layer : n.op;
+    list.push_back(!n.collective ? name : (n.collective->wait ? "wait " : "start ") + n.layer);
+  }
   return list;
 }
 
@@ -120,7 +126,7 @@ TEST(Zero, ABucketIsScatteredWhileTheNextOneIsComputed) {
   EXPECT_EQ(graph::canonical_bytes(s.graph.value(s.buffers.gradients)), s.buffers.layout.bytes / 2);
   EXPECT_EQ(graph::canonical_bytes(s.graph.value(s.buffers.parameters)), s.buffers.layout.bytes);
   for (const Node& n : s.graph.nodes) {
-    if (n.op != "backward2") continue;
+    if (n.layer != "backward2") continue;
     EXPECT_EQ(s.graph.value(s.graph.storage(n.outputs[0])).kind, ValueKind::kTemporary);
   }
 }

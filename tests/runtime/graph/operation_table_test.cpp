@@ -1,0 +1,130 @@
+// Asks every row every question.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "rt/sdk/definitions.h"
+#include "runtime/graph/compositions.h"
+#include "runtime/graph/host_operations.h"
+#include "runtime/graph/operation_set.h"
+#include "runtime/graph/rules.h"
+#include "runtime/graph/signature.h"
+
+namespace runtime::graph {
+namespace {
+
+TEST(OperationTable, NoRowForgetsAField) {
+  for (const Operation& row : operations()) {
+    SCOPED_TRACE(row.name);
+    EXPECT_NE(row.kind, Kind{});
+    EXPECT_NE(row.forward.gradient, nullptr);
+    EXPECT_NE(row.forward.split, SplitRule{});
+    EXPECT_NE(row.forward.precision, Precision{});
+    EXPECT_NE(row.replication, Replication{});
+    EXPECT_NE(row.composed, Composed{});
+    EXPECT_NE(row.post_operations, PostOperations{});
+    EXPECT_NE(row.defined_by, DefinedBy{});
+  }
+}
+
+TEST(OperationTable, EveryNameHasOneRow) {
+  std::set<std::string> names;
+  for (const Operation& row : operations()) {
+    EXPECT_TRUE(names.insert(row.name).second) << row.name;
+    EXPECT_EQ(find_operation(row.name), &row);
+    EXPECT_EQ(row.defined_by == DefinedBy::kHost, is_host_operation(row.name)) << row.name;
+  }
+  EXPECT_EQ(find_operation("no_such_operation"), nullptr);
+}
+
+// What a device may refuse needs a row here for the definition there, and the other way round.
+TEST(OperationTable, TheOperationsOfTheContractAreThoseThatItDefines) {
+  size_t defined = 0;
+  for (const auto family : rt::sdk::kDefinitions) {
+    for (const rt::sdk::Definition& definition : family) {
+      const Operation* const row = find_operation(definition.name);
+      ASSERT_NE(row, nullptr) << definition.name;
+      EXPECT_EQ(row->definition, &definition);
+      ++defined;
+    }
+  }
+  for (const Operation& row : operations()) {
+    EXPECT_EQ(row.definition != nullptr, row.defined_by == DefinedBy::kContract) << row.name;
+    defined -= row.definition != nullptr;
+  }
+  EXPECT_EQ(defined, 0u);
+}
+
+TEST(OperationTable, AFormulaWithoutARowIsAFunctionOfOtherFormulas) {
+  const std::vector<Formula>& all = compositions();
+  for (const Formula& formula : all) {
+    if (find_operation(formula.op) != nullptr) continue;
+    EXPECT_TRUE(std::any_of(all.begin(), all.end(),
+                            [&](const Formula& other) {
+                              return other.text.find(formula.op + "(") != std::string::npos;
+                            }))
+        << formula.op << " needs a row in operation_table.cpp";
+  }
+}
+
+TEST(OperationTable, NoDeviceComputesWhatTheCoreDefines) {
+  for (const Operation& row : operations()) {
+    const bool composed = !row.formula.text.empty() || row.formula_rule != nullptr;
+    if (row.defined_by == DefinedBy::kCore) {
+      EXPECT_EQ(composed, row.name != kCollective) << row.name;
+    }
+    if (row.defined_by == DefinedBy::kHost) {
+      EXPECT_FALSE(composed) << row.name;
+    }
+  }
+}
+
+TEST(OperationTable, BackwardOperationsHaveOperandsOfTheForwardOperation) {
+  for (const Operation& row : operations()) {
+    if (row.forward.gradient != backward_operation) continue;
+    const Operation* const backward = find_operation(row.name + "_backward");
+    ASSERT_NE(backward, nullptr) << row.name;
+    if (row.definition == nullptr) continue;
+    ASSERT_NE(backward->definition, nullptr) << row.name;
+    EXPECT_EQ(row.definition->has(rt::sdk::Definition::kSavesData),
+              backward->definition->has(rt::sdk::Definition::kSavesData));
+    for (const auto& output : backward->definition->outputs) {
+      ASSERT_EQ(output.name[0], 'd') << row.name;
+      EXPECT_NE(row.definition->inputs.find(output.name.substr(1)), nullptr) << row.name;
+    }
+  }
+}
+
+TEST(OperationTable, RulesAgreeWithTheDefinition) {
+  for (const Operation& row : operations()) {
+    SCOPED_TRACE(row.name);
+    if (row.post_operations == PostOperations::kFuses) {
+      EXPECT_TRUE(row.definition->has(rt::sdk::Definition::kPostOperations));
+    }
+    const bool product = row.kind == Kind::kProduct || row.kind == Kind::kAttention;
+    EXPECT_EQ(product, row.flops != nullptr);
+    if (is_update(row.kind)) {
+      EXPECT_EQ(row.composed, Composed::kLate);
+    }
+    if (row.forward.split == SplitRule::kMoments || row.replication == Replication::kMakesRows) {
+      EXPECT_EQ(row.kind, Kind::kNormalisesChannels);
+    }
+  }
+}
+
+TEST(OperationTable, APluginsOperationHasARow) {
+  Graph graph;
+  add_operation(graph, {{"test.op", "x -> y", "y = x"}, {}, OpenGradient::kNone});
+  Node node;
+  node.op = "test.op";
+  const Operation& row = operation_of(graph, node);
+  EXPECT_EQ(row.defined_by, DefinedBy::kPlugin);
+  EXPECT_EQ(row.forward.precision, Precision::kFloat32);
+  EXPECT_EQ(row.forward.split, SplitRule::kWhole);
+  node.op = "test.other";
+  EXPECT_ANY_THROW(operation_of(graph, node));
+}
+
+}  // namespace
+}  // namespace runtime::graph
