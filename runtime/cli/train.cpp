@@ -57,7 +57,8 @@ std::unique_ptr<train::Reporter> make_progress(const std::string& kind, int64_t 
 // The metrics that are numbers and that the table has no column of its own for.
 std::vector<std::string> numbers_of(std::vector<std::string> metrics) {
   std::erase_if(metrics, [](const std::string& name) {
-    return name == "accuracy" || config::find_metric(name)->table;
+    const config::Metric* const metric = config::find_metric(name);
+    return metric->always || metric->table;
   });
   return metrics;
 }

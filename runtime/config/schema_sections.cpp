@@ -1,4 +1,5 @@
 #include "runtime/config/declare.h"
+#include "runtime/config/metrics.h"
 
 namespace runtime::config {
 namespace {
@@ -325,12 +326,10 @@ Section validation() {
                       .in(at_least(0, kMaxCount)),
                   key("metrics", &Validation::metrics,
                       "what is computed over all validation samples besides the loss and, for "
-                      "classes, the accuracy. Classes: accuracy, top_2, top_3, ... (any k), "
-                      "precision, recall, f1 (means over the classes), precision_micro, "
-                      "recall_micro, f1_micro, confusion (a table), auroc (2 classes: of class 1; "
-                      "more: the mean of one class against the rest); language models: perplexity; "
-                      "numbers: mse, mae, r2. All are scikit-learn's; "
-                      "runtime/train/metrics/README.md has the definitions"),
+                      "classes, the accuracy. " +
+                          metrics_documentation() +
+                          ". All are scikit-learn's; runtime/train/metrics/README.md has the "
+                          "definitions"),
                   key("monitor", &Validation::monitor,
                       "what says which validation is the best: for early stopping, for the "
                       "checkpoints that are kept, and for the schedule plateau: loss, accuracy, "

@@ -312,33 +312,35 @@ class Rules {
       const std::string got = "got " + toml_string(shorten(names[i]));
       const Metric* const metric = find_metric(names[i]);
       std::vector<std::string> known;
-      for (const Metric& m : metrics()) known.push_back(m.name == "top_k" ? "top_5" : m.name);
+      for (const Metric& m : metrics()) known.push_back(m.example.empty() ? m.name : m.example);
       require(
           metric != nullptr, "validation", "metrics",
           got + plugins::host::suggestion(names[i], known) + " (top_k with any k of 2 or more)");
       require(std::count(names.begin(), names.end(), names[i]) == 1, "validation", "metrics",
               got + " twice; remove one");
       check_fits_task(*metric, "metrics", got);
-      require(names[i] != "perplexity" || is_language(), "validation", "metrics",
-              got + ", which is for language models, but the data set is none; use accuracy or f1");
-      const std::string& loss = config_.training.loss;
-      require(names[i] != "perplexity" || loss == "auto" || loss == "cross_entropy", "validation",
-              "metrics",
-              got + ", which follows from the loss cross_entropy, but training.loss is \"" + loss +
-                  "\"; remove it");
-      require(names[i] != "perplexity" || config_.training.class_weights.empty(), "validation",
-              "metrics",
-              got +
-                  ", which weighs all tokens alike, but training.class_weights is given; remove "
-                  "one of them");
-      require(names[i] != "perplexity" || config_.training.label_smoothing == 0, "validation",
-              "metrics",
-              got +
-                  ", which is the exponential of the cross entropy to the labels, but "
-                  "training.label_smoothing is above 0; remove one of them");
-      require(names[i] != "auroc" || !is_language(), "validation", "metrics",
+      require(!metric->keeps_scores || !is_language(), "validation", "metrics",
               got + ", which needs a score of every class for every token; use perplexity");
+      if (metric->of_cross_entropy) check_of_cross_entropy(got);
     }
+  }
+
+  void check_of_cross_entropy(const std::string& got) const {
+    const Training& training = config_.training;
+    const auto need = [&](bool condition, const std::string& message) {
+      require(condition, "validation", "metrics", got + message);
+    };
+    need(is_language(),
+         ", which is for language models, but the data set is none; use accuracy or f1");
+    need(training.loss == "auto" || training.loss == "cross_entropy",
+         ", which follows from the loss cross_entropy, but training.loss is \"" + training.loss +
+             "\"; remove it");
+    need(
+        training.class_weights.empty(),
+        ", which weighs all tokens alike, but training.class_weights is given; remove one of them");
+    need(training.label_smoothing == 0,
+         ", which is the exponential of the cross entropy to the labels, but "
+         "training.label_smoothing is above 0; remove one of them");
   }
 
   bool is_regression() const { return config_.dataset.task == "regression"; }
@@ -360,10 +362,13 @@ class Rules {
   void check_monitor() const {
     const Validation& validation = config_.validation;
     const std::string& monitor = validation.monitor;
-    if (monitor == "loss") return;
+    if (is_loss(monitor)) return;
     const std::string got = "got " + toml_string(shorten(monitor));
     const Metric* const metric = find_metric(monitor);
-    std::vector<std::string> known = {"loss", "accuracy"};
+    std::vector<std::string> known = {"loss"};
+    for (const Metric& m : metrics()) {
+      if (m.always) known.push_back(m.name);
+    }
     known.insert(known.end(), validation.metrics.begin(), validation.metrics.end());
     require(metric != nullptr, "validation", "monitor",
             got + plugins::host::suggestion(monitor, known));
@@ -371,8 +376,8 @@ class Rules {
             got + ", which is a table and no number; use accuracy, f1 or another metric");
     check_fits_task(*metric, "monitor", got);
     const auto& names = validation.metrics;
-    require(monitor == "accuracy" || std::count(names.begin(), names.end(), monitor) > 0,
-            "validation", "monitor", got + ", which is not computed; add it to validation.metrics");
+    require(metric->always || std::count(names.begin(), names.end(), monitor) > 0, "validation",
+            "monitor", got + ", which is not computed; add it to validation.metrics");
   }
 
   void check_profiling() const {

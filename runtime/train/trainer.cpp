@@ -9,6 +9,7 @@
 #include <set>
 
 #include "plugins/host/drain.h"
+#include "runtime/config/metrics.h"
 #include "runtime/error.h"
 #include "runtime/step/freeze.h"
 #include "runtime/train/formatted.h"
@@ -298,7 +299,7 @@ void Trainer::confirm_results() {
 }
 
 double Evaluation::monitored(const std::string& monitor) const {
-  if (monitor == "loss") return loss;
+  if (config::is_loss(monitor)) return loss;
   const double* const value = metrics.find(monitor);
   return value == nullptr ? accuracy : *value;
 }
