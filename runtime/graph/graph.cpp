@@ -118,9 +118,7 @@ const Attribute* find_attribute(const Node& node, std::string_view name) {
 }
 
 bool is_optimizer(std::string_view op) {
-  constexpr std::string_view kOps[] = {RT_OP_SGD,        RT_OP_ADAMW, kSgdDampened, kRmsprop,
-                                       kRmspropCentered, kAdagrad,    kLion};
-  return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps) ||
+  return op == RT_OP_SGD || op == RT_OP_ADAMW || op == kSgdDampened ||
          (is_open(op) && op.ends_with(kOpenUpdate));
 }
 

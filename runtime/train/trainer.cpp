@@ -242,7 +242,7 @@ Trainer::Trainer(std::shared_ptr<StepPrograms> programs)
   State& s = *state_;
   const config::Config& config = s.programs.config();
   s.losses = std::make_unique<LossWindow>(s.programs.device(), s.programs.dtype());
-  if (s.collectives() != nullptr && config.parallelism.share == "by_speed" &&
+  if (s.collectives() != nullptr && config.parallelism.by_speed() &&
       s.programs.strategy().batch.weights.empty())
     s.measure_speed();
   s.initialise();
