@@ -64,7 +64,8 @@ data::DatasetOptions data_options(const config::Config& config, const char* sear
       find_data("validation_target_path", d.validation_target_path, o.search_path);
   o.features = d.features;
   o.target = d.target;
-  if (d.header != config::Dataset().header) o.header = d.header == "yes";
+  o.header = row_of<std::optional<bool>>("dataset.header", d.header,
+                                         {{"auto", std::nullopt}, {"yes", true}, {"no", false}});
   o.classification = !config::is_regression(d);
   o.next_token = config::task_of(d).language;
   o.tokenizer = d.tokenizer;
