@@ -108,7 +108,7 @@ Scaling measure_scaling(const config::Config& config, train::StepPrograms& progr
   Scaling s;
   s.backend = backend;
   s.global_batch = config.training.global_batch_size;
-  s.shares_by_speed = config.parallelism.share == "by_speed";
+  s.shares_by_speed = config.parallelism.by_speed();
   s.used = gather(memory_of(programs), collectives);
   s.allocated = gather(planner.device->memory_info().allocated_bytes, collectives);
   const int ranks = static_cast<int>(s.used.size());

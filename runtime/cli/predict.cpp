@@ -11,6 +11,7 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/session.h"
+#include "runtime/config/choices.h"
 #include "runtime/data/tokenizer.h"
 #include "runtime/error.h"
 #include "runtime/launch/open_device.h"
@@ -63,7 +64,7 @@ data::SampleSpec text_spec(const config::Config& config, const plugins::host::Re
                            const data::DatasetOptions& options, const data::TensorFile& weights) {
   const auto characters = weights.metadata.find("characters");
   data::SampleSpec spec;
-  if (options.tokenizer == "char") {
+  if (data::learns_characters(options.tokenizer)) {
     if (characters == weights.metadata.end())
       return train::open_data(config, search_path(), &registry).train->spec();
     spec.characters = characters->second;
@@ -276,7 +277,7 @@ void run_predict(const PredictArguments& arguments) {
   run.body = [&](launch::Rank& rank) {
     if (!rank.main()) return;
     const data::DatasetOptions options = options_without_files(rank.config);
-    const bool text = data::is_text(options) || options.next_token;
+    const bool text = config::is_language(rank.config.dataset);
     refuse_unused(arguments.given, text);
     if (!arguments.data.empty() &&
         std::count(arguments.given.begin(), arguments.given.end(), "--part") > 0)

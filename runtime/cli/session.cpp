@@ -96,7 +96,7 @@ Session::Session(const launch::Rank& r, Datasets& datasets,
   if (rank.collectives != nullptr)
     rank.collectives->compare("item of the configuration", common_items(*this));
   const std::string path = agreed_checkpoint(rank, find_checkpoint);
-  if (find_checkpoint && config.checkpoint.resume == "auto")
+  if (find_checkpoint && config.checkpoint.resumes_newest())
     train::check_newest(std::filesystem::path(rank.run_folder) / train::kCheckpoints,
                         rank.collectives);
   if (!path.empty()) {

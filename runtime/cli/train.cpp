@@ -19,6 +19,7 @@
 #include "runtime/error.h"
 #include "runtime/launch/device_watch.h"
 #include "runtime/launch/environment.h"
+#include "runtime/row_of.h"
 #include "runtime/system/atomic_file.h"
 #include "runtime/terminal/terminal.h"
 #include "runtime/train/checkpoint/find.h"
@@ -46,19 +47,26 @@ train::TerminalStyle terminal_style() {
 
 std::unique_ptr<train::Reporter> make_progress(const std::string& kind, int64_t epochs,
                                                int64_t steps) {
-  const bool automatic = kind == "auto";
-  if (kind == "off") return train::make_silence(std::cerr);
-  if (kind == "bar" || (automatic && terminal::can_redraw(STDOUT_FILENO)))
+  const char* const automatic = terminal::can_redraw(STDOUT_FILENO) ? "bar"
+                                : isatty(STDOUT_FILENO) != 0        ? "epochs"
+                                                                    : "lines";
+  using Make = std::function<std::unique_ptr<train::Reporter>()>;
+  const auto bar = [&] {
     return train::make_progress_bar(std::cout, std::cerr, epochs, steps, terminal_style());
-  if (kind == "epochs" || (automatic && isatty(STDOUT_FILENO) != 0))
-    return train::make_epoch_lines(std::cout, std::cerr, epochs);
-  return train::make_json_lines(std::cout, std::cerr);
+  };
+  return row_of<Make>(
+      "metrics.progress", kind == "auto" ? automatic : kind,
+      {{"off", [] { return train::make_silence(std::cerr); }},
+       {"bar", bar},
+       {"epochs", [&] { return train::make_epoch_lines(std::cout, std::cerr, epochs); }},
+       {"lines", [] { return train::make_json_lines(std::cout, std::cerr); }}})();
 }
 
 // The metrics that are numbers and that the table has no column of its own for.
 std::vector<std::string> numbers_of(std::vector<std::string> metrics) {
   std::erase_if(metrics, [](const std::string& name) {
-    return name == "accuracy" || config::find_metric(name)->table;
+    const config::Metric* const metric = config::find_metric(name);
+    return metric->always || metric->table;
   });
   return metrics;
 }
@@ -122,7 +130,7 @@ void announce(const Session& s, train::Reporter& reporter) {
     reporter.note("resumed from " + s.resumed->path().string() + ", saved after step " +
                   std::to_string(s.resumed->manifest.state.step));
     for (const std::string& note : s.resume_notes) reporter.note("note: " + note);
-  } else if (s.config.checkpoint.resume == "auto") {
+  } else if (s.config.checkpoint.resumes_newest()) {
     const std::string& named = s.config.job.dump_folder;
     reporter.note("note: --resume auto has found no checkpoint in " +
                   (named.empty() ? "outputs/" + s.config.name : named) +
@@ -150,7 +158,7 @@ void report_scaling(const Session& s, const train::RunResult& result, train::Rep
 void save_weights(const Session& s, const train::RunResult& result, const data::TensorFile& weights,
                   const std::string& file, train::Reporter& reporter) {
   const std::string bad = train::first_not_finite(weights);
-  if (!bad.empty() && s.config.debug.nan == "stop") {
+  if (!bad.empty() && s.config.debug.stops_at_nan()) {
     const std::string what = result.numeric_error.empty() ? "" : result.numeric_error + "; ";
     throw NumericError(
         what + "after step " + std::to_string(result.steps) + " parameter '" + bad +
@@ -276,7 +284,7 @@ void add_checkpoints(train::RunOptions& options, const Session& session,
   options.checkpoints = {folder / train::kCheckpoints,
                          {c.keep_latest, c.keep_best, session.config.validation.monitor},
                          config::to_toml(saved),
-                         session.config.debug.nan == "stop",
+                         session.config.debug.stops_at_nan(),
                          [&session](const char* what, const std::function<void()>& work) {
                            session.rank.on_main(what, work);
                          },
@@ -343,7 +351,7 @@ train::StopSignal::Texts stop_texts(const config::Config& config) {
 // A run begins with weights or goes on from a checkpoint.
 void check_begin(const config::Config& config) {
   if (config.checkpoint.resume.empty() || config.model.init_from.empty()) return;
-  if (config.checkpoint.resume == "auto") return;  // the weights are those of step 0
+  if (config.checkpoint.resumes_newest()) return;  // the weights are those of step 0
   throw ConfigurationError("--resume " + config.checkpoint.resume + " and the weights " +
                            config.model.init_from + " are two beginnings; leave one of them out");
 }
@@ -366,7 +374,7 @@ void run_train(const TrainArguments& arguments, Outcome& outcome) {
   config = arguments.config.load();
   if (!arguments.weights.empty()) config.model.init_from = arguments.weights;
   if (!arguments.resume.empty()) config.checkpoint.resume = arguments.resume;
-  if (config.checkpoint.resume == "auto") take_folder_of_run(arguments.config, config);
+  if (config.checkpoint.resumes_newest()) take_folder_of_run(arguments.config, config);
   check_begin(config);
   run.ranks.prepare = [&] { run.stop.emplace(stop_texts(config), launch::device_silence); };
   run.ranks.services.stop_requested = [&] { return run.stop && run.stop->pending() != 0; };

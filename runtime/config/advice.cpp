@@ -1,7 +1,7 @@
 // Looks for a final sigmoid or softmax before a loss that takes logits.
 #include "runtime/config/advice.h"
 
-#include "runtime/config/schema.h"
+#include "runtime/config/choices.h"
 
 namespace runtime::config {
 
@@ -18,23 +18,16 @@ std::string last_function(const Layer& layer) {
   return block && !inside->second.empty() ? last_function(inside->second.back()) : "";
 }
 
-// Whether the loss takes the softmax, or the sigmoid, of what the model outputs.
-bool expects_logits(const Config& config) {
-  const std::string& loss = config.training.loss;
-  if (loss == "auto") return config.dataset.task != "regression";
-  return loss.find("cross_entropy") != std::string::npos;
-}
-
 }  // namespace
 
 std::vector<std::string> advice(const Config& config) {
-  if (config.model.layers.empty() || !expects_logits(config)) return {};
+  const Loss& loss = loss_of(config.training.loss, !is_regression(config.dataset));
+  if (config.model.layers.empty() || !loss.of_logits) return {};
   const Layer& last = config.model.layers.back();
   const std::string function = last_function(last);
   if (function != "sigmoid" && function != "softmax") return {};
-  const std::string loss = config.training.loss == "auto" ? "cross_entropy" : config.training.loss;
   return {last.position.location().text() + ": the last layer of the model ends with \"" +
-          function + "\", but the loss " + loss +
+          function + "\", but the loss " + loss.name +
           " expects logits and computes probabilities from them itself, so that the model learns "
           "slowly and its loss stays far from 0; remove the " +
           function + " (the predicted class is the same without it)"};

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "plugins/host/nearest.h"
+#include "runtime/config/inits.h"
 #include "runtime/config/read.h"
 
 namespace runtime::config {
@@ -12,14 +13,12 @@ using plugins::host::join_names;
 using plugins::host::suggestion;
 using Kind = Value::Kind;
 
-const std::vector<std::string>& init_names() {
-  static const std::vector<std::string> names = {"default", "xavier_uniform", "xavier_normal",
-                                                 "kaiming_uniform", "kaiming_normal"};
-  return names;
-}
-
-const std::vector<std::string>& init_tables() {
-  static const std::vector<std::string> names = {"normal", "uniform", "constant"};
+// The inits with a number, or those without.
+std::vector<std::string> names_of_inits(bool with_number) {
+  std::vector<std::string> names;
+  for (const InitRow& row : inits()) {
+    if (row.value.empty() != with_number) names.push_back(row.name);
+  }
   return names;
 }
 
@@ -91,21 +90,21 @@ void check_pair(const Value& value, const Key& key, const std::string& path) {
 }
 
 void check_init(const Value& value, const std::string& path) {
-  const Key names = {.name = "init", .choices = init_names()};
+  const Key names = {.name = "init", .choices = names_of_inits(false)};
   if (value.is(Kind::kString)) return check_string(value, names, path);
+  const std::vector<std::string> tables = names_of_inits(true);
   if (!value.is(Kind::kTable) || value.members.size() != 1) {
     fail(value.position, path,
-         "wrong value: got " + describe(value) + ", expected a name (" + join_names(init_names()) +
-             ") or a table with one of " + join_names(init_tables()) + ", like { normal = 0.01 }");
+         "wrong value: got " + describe(value) + ", expected a name (" + join_names(names.choices) +
+             ") or a table with one of " + join_names(tables) + ", like { normal = 0.01 }");
   }
   const Member& member = value.members.front();
-  const auto& tables = init_tables();
-  if (std::find(tables.begin(), tables.end(), member.key) == tables.end()) {
+  const InitRow* const row = find_choice(inits(), member.key);
+  if (row == nullptr || row->value.empty()) {
     fail(member.position, path,
          "unknown key \"" + shorten(member.key) + "\"" + suggestion(member.key, tables));
   }
-  const Range range = member.key == "constant" ? Range{} : Range{.minimum = 0};
-  const Key number = {.name = member.key, .type = Type::kNumber, .range = range};
+  const Key number = {.name = member.key, .type = Type::kNumber, .range = row->range};
   check_number(member.value, number, path + "." + member.key, false);
 }
 

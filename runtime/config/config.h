@@ -63,10 +63,9 @@ struct Model {
 
 // [dataset]: the samples, their files and how they are read.
 struct Dataset {
-  std::string name;  // name of a known data set; empty: format and path are given
-  // idx | cifar10 | csv | npy | images | text | tokens | synthetic, or "<plugin>.<name>"
-  std::string format;
-  std::string path;  // the files; the meaning depends on the format, see configs/README.md
+  std::string name;    // name of a known data set; empty: format and path are given
+  std::string format;  // a row of formats(), or "<plugin>.<name>"
+  std::string path;    // the files; the meaning depends on the format, see configs/README.md
   std::string target_path;
   std::string validation_path;
   std::string validation_target_path;
@@ -113,6 +112,7 @@ struct Debug {
   int virtual_shards = 12;
   int64_t check_replicas_every = 0;
   std::string nan = "stop";  // stop | warn
+  bool stops_at_nan() const { return nan == "stop"; }
 };
 
 // A whole configuration, with every default filled in.

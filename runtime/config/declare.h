@@ -23,11 +23,21 @@ inline Range from_zero_to_below(double maximum) {
 
 inline Range above_zero() { return {.minimum = 0, .open_minimum = true}; }
 
+// A choice, and what it is or what a key does for it.
+struct KeyUse {
+  std::string choice, documentation;
+};
+// Returns "step, plateau: a factor; exponential: another factor".
+std::string join_uses(const std::vector<KeyUse>& uses);
+
 // Builds the declaration of a key: each function sets a property and returns the builder. `Derived`
 // stores which member receives the value of the key.
 template <class Derived>
 struct Declaration {
   Key declared;
+  std::string needs = {};                // why a choice cannot do without the key; "": it can
+  std::vector<double> own_default = {};  // of a choice, where the section's default says nothing
+  bool is_tolerated = false;             // where a choice does not use it, it is not refused
 
   // The allowed values; by default every value of the type.
   Derived in(const Range& range) && {
@@ -36,6 +46,12 @@ struct Declaration {
   }
   Derived one_of(std::vector<std::string> choices) && {
     declared.choices = std::move(choices);
+    return done();
+  }
+  // The same, with what each of them is.
+  Derived one_of_rows(const std::vector<KeyUse>& choices) && {
+    for (const KeyUse& use : choices) declared.choices.push_back(use.choice);
+    declared.documentation += ". " + join_uses(choices);
     return done();
   }
   Derived at_most(size_t items) && {
@@ -58,6 +74,21 @@ struct Declaration {
     declared.default_text.clear();
     return done();
   }
+  // The choice needs it: "the epochs of its decays".
+  Derived needed(const std::string& why) && {
+    needs = why;
+    return done();
+  }
+  // Files may keep the key when they change the choice to one that does not use it.
+  Derived tolerated() && {
+    is_tolerated = true;
+    return done();
+  }
+  // The value for this choice where the key has the section's default, which is 0 or empty.
+  Derived otherwise(std::vector<double> values) && {
+    own_default = std::move(values);
+    return done();
+  }
   // Leaves the key of a layer out of resolved configurations where it has its default.
   Derived brief() && {
     declared.brief = true;
@@ -73,6 +104,9 @@ template <class S>
 struct KeyOf : Declaration<KeyOf<S>> {
   std::function<Field(S&)> field;
 };
+
+// Returns what the documentation of a key adds about the own default of a choice.
+std::string own_default_text(const Type& type, const std::vector<double>& own_default);
 
 // The type of a key whose value is stored in the member that `field` points to.
 Type type_of(const Field& field);

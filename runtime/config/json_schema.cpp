@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/config/config.h"
+#include "runtime/config/inits.h"
 #include "runtime/config/schema.h"
 
 namespace runtime::config {
@@ -160,17 +161,19 @@ Json open_layer_schema() {
 }
 
 Json init_schema() {
-  const Json names = {{"enum", Json::array({"default", "xavier_uniform", "xavier_normal",
-                                            "kaiming_uniform", "kaiming_normal"})}};
-  const Json deviation = {{"type", "number"}, {"minimum", 0}};
-  const Json table = {
-      {"type", "object"},
-      {"properties",
-       {{"normal", deviation}, {"uniform", deviation}, {"constant", {{"type", "number"}}}}},
-      {"minProperties", 1},
-      {"maxProperties", 1},
-      {"additionalProperties", false}};
-  return any_of({names, table});
+  Json names = Json::array(), numbers = Json::object();
+  for (const InitRow& row : inits()) {
+    if (row.value.empty())
+      names.push_back(row.name);
+    else
+      numbers[row.name] = bounded("number", row.range);
+  }
+  const Json table = {{"type", "object"},
+                      {"properties", std::move(numbers)},
+                      {"minProperties", 1},
+                      {"maxProperties", 1},
+                      {"additionalProperties", false}};
+  return any_of({{{"enum", std::move(names)}}, table});
 }
 
 }  // namespace

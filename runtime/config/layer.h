@@ -13,11 +13,12 @@ namespace runtime::config {
 
 struct LayerType;
 
-// How initial values are drawn: `kind` is one of the names in the schema, `value` is the argument
-// of "normal", "uniform" or "constant".
+// How initial values are drawn: `kind` is a row of inits(), `value` the argument of those that have
+// one.
 struct Init {
   std::string kind = "default";
   double value = 0;
+  bool is_default() const { return kind == "default"; }
   bool operator==(const Init&) const = default;
 };
 

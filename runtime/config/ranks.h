@@ -27,6 +27,9 @@ struct Parallelism {
   std::string share = "equal";  // equal | by_speed
   bool search = false;          // searches for the fastest mesh that fits; data, tensor and
                                 // pipeline are then not given
+
+  bool asynchronous() const { return update == "asynchronous"; }
+  bool by_speed() const { return share == "by_speed"; }
 };
 
 // [comm]: how ranks find each other and exchange data.

@@ -1,5 +1,7 @@
 // Declares the keys of all sections but those of training, with ranges, choices and documentation.
-#include "runtime/config/declare.h"
+#include "runtime/config/inits.h"
+#include "runtime/config/keys_of_choices.h"
+#include "runtime/config/metrics.h"
 
 namespace runtime::config {
 namespace {
@@ -65,6 +67,17 @@ Section device() {
            .in(at_least(0))});
 }
 
+// Returns "\"default\", { uniform = bound }".
+std::string names_of_inits() {
+  std::string names;
+  for (const InitRow& row : inits()) {
+    names += (names.empty() ? "" : ", ");
+    names +=
+        row.value.empty() ? "\"" + row.name + "\"" : "{ " + row.name + " = " + row.value + " }";
+  }
+  return names + "; default is as PyTorch has it";
+}
+
 Section model() {
   return section(
       "model", &Config::model, "The layers: either the name of a preset or a list.",
@@ -86,9 +99,7 @@ Section model() {
            "probability of every dropout layer, instead of its own; below 0: as each says")
            .in({.minimum = -1, .maximum = 1, .open_maximum = true}),
        key("init", &Model::init,
-           "initial weights: \"default\" (as PyTorch), \"xavier_uniform\", \"xavier_normal\", "
-           "\"kaiming_uniform\", \"kaiming_normal\", { normal = standard deviation }, { uniform = "
-           "bound } or { constant = value }; a layer's own init goes before"),
+           "initial weights: " + names_of_inits() + "; a layer's own init goes before"),
        key("init_from", &Model::init_from,
            "safetensors file to start from, relative to the file that says it")
            .as(Type::kPath),
@@ -101,58 +112,42 @@ Section model() {
            "statistics of batch_norm follow the data all the same")});
 }
 
+// Returns "idx: the image file; csv: the table".
+std::string paths_of_formats() {
+  std::vector<KeyUse> uses;
+  for (const Format& format : formats()) {
+    if (!format.path.empty()) uses.push_back({format.name, format.path});
+  }
+  return join_uses(uses);
+}
+
 std::vector<KeyOf<Dataset>> dataset_files() {
-  return {
+  std::vector<std::string> names = names_of_rows(known_data()),
+                           of_format = names_of_rows(formats());
+  for (auto* list : {&names, &of_format}) list->insert(list->begin(), "");
+  std::vector<KeyOf<Dataset>> keys = {
       key("name", &Dataset::name,
           "a known data set, found in the folders of RUNTIME_DATA_PATH; or give format and path")
-          .one_of({"", "fashion_mnist", "mnist", "cifar10", "tiny_shakespeare", "synthetic"}),
+          .one_of(std::move(names)),
       key("format", &Dataset::format,
           "format of path; \"<plugin>.<name>\" is one of a plugin, see `runtime plugins info`")
-          .one_of({"", "idx", "cifar10", "csv", "npy", "images", "text", "tokens", "synthetic"})
+          .one_of(std::move(of_format))
           .or_of_plugin(),
       key("path", &Dataset::path,
-          "training samples. idx: the image file, or a folder with the four files under MNIST's "
-          "names; cifar10: the folder; csv: the table; npy: the features; text: the text; tokens: "
-          "token ids, nothing else; images: a folder with a folder of PNG and JPEG files for each "
-          "class, or with two such folders, train and val; with a name: the folder, empty to "
-          "search RUNTIME_DATA_PATH. Relative paths here: beside the file that says it, else in "
-          "the working folder, else in RUNTIME_DATA_PATH")
+          "training samples. " + paths_of_formats() +
+              "; with a name: the folder, empty to search RUNTIME_DATA_PATH. Relative paths here: "
+              "beside the file that says it, else in the working folder, else in "
+              "RUNTIME_DATA_PATH")
           .as(Type::kDataPath),
-      key("target_path", &Dataset::target_path, "idx, npy: the targets").as(Type::kDataPath),
       key("validation_path", &Dataset::validation_path,
           "validation samples, as path; empty: see validation_split")
           .as(Type::kDataPath),
-      key("validation_target_path", &Dataset::validation_target_path,
-          "idx, npy: the targets of validation_path")
-          .as(Type::kDataPath),
-      key("features", &Dataset::features,
-          "csv: feature columns by name or number from 0; empty: all but the target"),
-      key("target", &Dataset::target,
-          "csv: the column to predict, by name or number from 0; \"-1\" is the last"),
-      key("header", &Dataset::header,
-          "csv: whether the first line has the names of the columns. \"auto\": it has if no field "
-          "is a number, or target or features name one of its fields, or its target is no number "
-          "and those below are")
-          .one_of({"auto", "yes", "no"}),
       key("task", &Dataset::task,
           "csv, npy, synthetic, plugins: whether a target is a class or a number; \"next_token\": "
           "synthetic tokens, of `classes` kinds, or tokens of a plugin, for a language model")
-          .one_of({"classification", "regression", "next_token"}),
-      key("tokenizer", &Dataset::tokenizer,
-          "text, tokens: what a token is. \"char\", the default for text: the characters of the "
-          "(UTF-8) text in the order of their code points, kept with the weights; \"byte\": 256; "
-          "\"gpt2\": byte-pair encoding. tokens: how `predict` reads and writes text; \"\": as "
-          "numbers")
-          .one_of({"", "char", "byte", "gpt2"}),
-      key("tokenizer_path", &Dataset::tokenizer_path,
-          "gpt2: the folder that holds vocab.json and merges.txt")
-          .as(Type::kDataPath),
-      key("token_type", &Dataset::token_type, "tokens: type of an id in the file, little-endian")
-          .one_of({"uint16", "uint32"}),
-      key("stride", &Dataset::stride,
-          "text, tokens: tokens between the beginnings of two training samples, windows of "
-          "model.input tokens; 0: that length, 1: every offset. Validation samples never overlap")
-          .in(at_least(0, kMaxCount))};
+          .one_of(names_of_rows(data_tasks()))};
+  for (KeyOf<Dataset>& k : keys_of_choices(formats())) keys.push_back(std::move(k));
+  return keys;
 }
 
 std::vector<KeyOf<Dataset>> dataset_batches() {
@@ -173,8 +168,6 @@ std::vector<KeyOf<Dataset>> dataset_batches() {
           "threads of each rank that prepare these batches; their number changes no bit. 0: for "
           "images as many as device.threads, at most 8, else 1")
           .in(at_least(0, 256)),
-      key("samples", &Dataset::samples, "synthetic: number of samples (required there)")
-          .in(at_least(0, kMaxCount)),
       key("classes", &Dataset::classes,
           "number of classes, or of different tokens; 0: from the data. synthetic classes and "
           "tokens need it")
@@ -226,10 +219,10 @@ Section parallelism() {
            .in(at_least(1, 4096)),
        key("pipeline", &Parallelism::pipeline, "ranks that share the layers, as consecutive stages")
            .in(at_least(1, 4096)),
-       key("pipeline_schedule", &Parallelism::pipeline_schedule,
-           "order of the micro-batches: all forward, then all backward; one of each in turn; the "
-           "same with two stages a rank")
-           .one_of({"gpipe", "1f1b", "interleaved"}),
+       key("pipeline_schedule", &Parallelism::pipeline_schedule, "order of the micro-batches")
+           .one_of_rows({{"gpipe", "all forward, then all backward"},
+                         {"1f1b", "one of each in turn"},
+                         {"interleaved", "the same with two stages a rank"}}),
        key("microbatches", &Parallelism::microbatches,
            "pipeline: micro-batches that a rank's part of a batch is cut in; \"auto\": four a "
            "stage, or as many as samples; interleaved: a multiple of pipeline")
@@ -326,12 +319,10 @@ Section validation() {
                       .in(at_least(0, kMaxCount)),
                   key("metrics", &Validation::metrics,
                       "what is computed over all validation samples besides the loss and, for "
-                      "classes, the accuracy. Classes: accuracy, top_2, top_3, ... (any k), "
-                      "precision, recall, f1 (means over the classes), precision_micro, "
-                      "recall_micro, f1_micro, confusion (a table), auroc (2 classes: of class 1; "
-                      "more: the mean of one class against the rest); language models: perplexity; "
-                      "numbers: mse, mae, r2. All are scikit-learn's; "
-                      "runtime/train/metrics/README.md has the definitions"),
+                      "classes, the accuracy. " +
+                          metrics_documentation() +
+                          ". All are scikit-learn's; runtime/train/metrics/README.md has the "
+                          "definitions"),
                   key("monitor", &Validation::monitor,
                       "what says which validation is the best: for early stopping, for the "
                       "checkpoints that are kept, and for the schedule plateau: loss, accuracy, "

@@ -1,5 +1,5 @@
 // Declares the keys of [training], [optimizer] and [lr_scheduler].
-#include "runtime/config/declare.h"
+#include "runtime/config/keys_of_choices.h"
 
 namespace runtime::config {
 
@@ -7,30 +7,22 @@ namespace {
 
 // The keys of [training] about the loss.
 std::vector<KeyOf<Training>> keys_of_loss() {
-  return {
+  std::vector<std::string> names = {"auto"};
+  std::string documentation;
+  for (const Loss& loss : losses()) {
+    names.push_back(loss.name);
+    if (!loss.documentation.empty()) documentation += loss.name + ": " + loss.documentation + "; ";
+  }
+  std::vector<KeyOf<Training>> keys = {
       key("loss", &Training::loss,
-          "\"auto\": cross_entropy for classification, mean_squared_error for regression, for "
-          "which there are all the others too. binary_cross_entropy: of sigmoid(output) to "
-          "targets from 0 to 1; kl_divergence: of softmax(output) from targets that sum to 1; "
-          "both expect outputs without sigmoid or softmax, as cross_entropy does")
-          .one_of({"auto", "cross_entropy", "mean_squared_error", "mean_absolute_error", "huber",
-                   "binary_cross_entropy", "kl_divergence"}),
-      key("label_smoothing", &Training::label_smoothing,
-          "cross_entropy: the target has this probability spread evenly over all classes, and the "
-          "label has the rest; in validations too")
-          .in(from_zero_to_below(1)),
-      key("class_weights", &Training::class_weights,
-          "cross_entropy: the weight of each class in the mean loss, which is divided by the sum "
-          "of the weights of the labels, as in PyTorch; in validations too. []: all 1")
-          .in(above_zero())
-          .at_most(1 << 20),
-      key("ignore_label", &Training::ignore_label,
-          "cross_entropy of language models: a token, for example padding, that counts neither in "
-          "the loss nor in metrics of a validation where it is the label; -1: none")
-          .in(at_least(-1, 16777216)),
-      key("huber_delta", &Training::huber_delta,
-          "huber: the size of a difference from which the loss grows linearly")
-          .in(above_zero())};
+          "\"auto\": " + loss_of("auto", true).name + " for classification, " +
+              loss_of("auto", false).name +
+              " for regression, for which there are all the others too. " + documentation +
+              "those of probabilities expect outputs without sigmoid or softmax, as cross_entropy "
+              "does")
+          .one_of(std::move(names))};
+  for (KeyOf<Training>& k : keys_of_choices(losses())) keys.push_back(std::move(k));
+  return keys;
 }
 
 }  // namespace
@@ -88,38 +80,19 @@ std::vector<KeyOf<S>> keys_of_rule() {
           "the rule, as in PyTorch; lion as in its paper; "
           "\"<plugin>.<name>\" is one that a plugin brings, whose keys are in "
           "[optimizer.<plugin>]")
-          .one_of({"sgd", "adam", "adamw", "rmsprop", "adagrad", "lion"})
+          .one_of(names_of_rows(optimizers()))
           .or_of_plugin(),
-      key("lr", &UpdateRule::lr, "learning rate before the schedule").in(at_least(0)),
-      key("momentum", &UpdateRule::momentum, "sgd, rmsprop: momentum").in(from_zero_to_below(1)),
-      key("dampening", &UpdateRule::dampening,
-          "sgd with momentum: the momentum gets (1 - dampening) * gradient from the second step on")
-          .in(at_least(0, 1)),
-      key("nesterov", &UpdateRule::nesterov, "sgd: Nesterov's momentum"),
-      key("betas", &UpdateRule::betas,
-          "adam, adamw: decay of the first and the second moment, [0.9, 0.999] if empty; lion: "
-          "weight of the momentum in the update, and its decay, [0.9, 0.99] if empty")
-          .in(from_zero_to_below(1))
-          .at_most(2),
-      key("eps", &UpdateRule::eps,
-          "adam, adamw, rmsprop, adagrad: added to the root in the denominator; 0: 1e-8, with "
-          "adagrad 1e-10")
-          .in(at_least(0)),
-      key("alpha", &UpdateRule::alpha, "rmsprop: decay of the mean square")
-          .in(from_zero_to_below(1)),
-      key("centered", &UpdateRule::centered,
-          "rmsprop: the square of the mean gradient is subtracted from the mean square"),
-      key("initial_accumulator", &UpdateRule::initial_accumulator,
-          "adagrad: value with which the sum of squares begins")
-          .in(at_least(0)),
-      key("weight_decay", &UpdateRule::weight_decay,
-          "sgd, adam, rmsprop, adagrad: adds weight_decay * w to the gradient; adamw, lion: "
-          "decoupled")
-          .in(at_least(0)),
-      key("weight_decay_on", &UpdateRule::weight_decay_on,
-          "\"matrices\": parameters of two or more dimensions only, so neither biases nor "
-          "normalisations")
-          .one_of({"all", "matrices"})};
+      key("lr", &UpdateRule::lr, "learning rate before the schedule").in(at_least(0))};
+  for (KeyOf<UpdateRule>& k : keys_of_choices(optimizers())) keys.push_back(std::move(k));
+  std::vector<KeyUse> decays;
+  for (const OptimizerRow& row : optimizers())
+    decays.push_back(
+        {row.name, row.decoupled ? "decoupled" : "adds weight_decay * w to the gradient"});
+  keys.push_back(key("weight_decay", &UpdateRule::weight_decay, join_uses(decays)).in(at_least(0)));
+  keys.push_back(key("weight_decay_on", &UpdateRule::weight_decay_on,
+                     "\"matrices\": parameters of two or more dimensions only, so neither biases "
+                     "nor normalisations")
+                     .one_of({"all", "matrices"}));
   std::vector<KeyOf<S>> all;
   for (KeyOf<UpdateRule>& k : keys) {
     KeyOf<S> made;
@@ -176,72 +149,14 @@ Section optimizer() {
                  std::move(keys));
 }
 
-namespace {
-
-// The keys of [lr_scheduler] that belong to one schedule only.
-std::vector<KeyOf<LrScheduler>> keys_of_one_schedule() {
-  return {
-      key("period_steps", &LrScheduler::period_steps,
-          "cosine_restarts: steps of the first period, in which the rate falls as with cosine")
-          .in(at_least(0, kMaxCount)),
-      key("period_factor", &LrScheduler::period_factor,
-          "cosine_restarts: a period is so many times as long as the one before")
-          .in(at_least(1, 1000)),
-      key("power", &LrScheduler::power, "polynomial: the exponent").in(above_zero()),
-      key("warmup_share", &LrScheduler::warmup_share,
-          "one_cycle: share of the steps in which the rate rises to lr; then it falls, both as a "
-          "half cosine")
-          .in({.minimum = 0, .maximum = 1}),
-      key("first_factor", &LrScheduler::first_factor,
-          "one_cycle: the first rate divided by lr (1 / div_factor in PyTorch)")
-          .in({.minimum = 0, .maximum = 1, .open_minimum = true}),
-      key("last_factor", &LrScheduler::last_factor,
-          "one_cycle: the last rate divided by lr (1 / (div_factor * final_div_factor) in "
-          "PyTorch)")
-          .in(at_least(0, 1)),
-      key("stable_steps", &LrScheduler::stable_steps,
-          "warmup_stable_decay: steps at lr between warm-up and decay, which ends with "
-          "decay_steps")
-          .in(at_least(0, kMaxCount)),
-      key("decay", &LrScheduler::decay, "warmup_stable_decay: the form of the decay")
-          .one_of({"cosine", "linear"}),
-      key("patience", &LrScheduler::patience,
-          "plateau: the rate is multiplied by gamma after more than so many validations without "
-          "improvement of validation.monitor")
-          .in(at_least(0, kMaxCount)),
-      key("threshold", &LrScheduler::threshold, "plateau: relative change that is an improvement")
-          .in(at_least(0, 1)),
-      key("cooldown", &LrScheduler::cooldown,
-          "plateau: validations after a decay that are not counted")
-          .in(at_least(0, kMaxCount))};
-}
-
-}  // namespace
-
 Section lr_scheduler() {
   std::vector<KeyOf<LrScheduler>> keys = {
       key("name", &LrScheduler::name,
           "the factor f below, with which step s (from 0) in epoch e (from 0) has the rate "
           "max(min_lr, lr * f); p = (s - warmup_steps) / (decay_steps - warmup_steps), within "
-          "0..1")
-          .one_of({"constant", "step", "multi_step", "exponential", "cosine", "cosine_restarts",
-                   "linear", "polynomial", "one_cycle", "warmup_stable_decay", "plateau"}),
-      key("step_size", &LrScheduler::step_size,
-          "step: epochs between two decays, f = gamma^floor(e / step_size)")
-          .in(at_least(1, kMaxCount)),
-      key("milestones", &LrScheduler::milestones,
-          "multi_step: epochs of the decays, f = gamma^(how many are <= e)")
-          .in(at_least(1, kMaxCount)),
-      key("gamma", &LrScheduler::gamma,
-          "step, multi_step, plateau: factor of a decay; exponential: f = gamma^e, or "
-          "gamma^(s / decay_steps), which may grow: gamma above 1")
-          .in({.minimum = 0, .open_minimum = true}),
-      key("decay_steps", &LrScheduler::decay_steps,
-          "cosine: rate min_lr + (lr - min_lr) * (1 + cos(pi * p)) / 2; linear: lr + (min_lr - "
-          "lr) * p; polynomial: min_lr + (lr - min_lr) * (1 - p)^power; so min_lr from step "
-          "decay_steps on, which is also the length of one_cycle. 0: all steps of the run. "
-          "exponential: steps in which the rate is multiplied by gamma; 0: an epoch")
-          .in(at_least(0, kMaxCount)),
+          "0..1, where 0 decay_steps are all steps of the run; from decay_steps on the rate is "
+          "min_lr")
+          .one_of(names_of_rows(schedules())),
       key("min_lr", &LrScheduler::min_lr, "the rate does not fall below it; at most optimizer.lr")
           .in(at_least(0)),
       key("warmup_steps", &LrScheduler::warmup_steps,
@@ -253,7 +168,7 @@ Section lr_scheduler() {
       key("reference_batch_size", &LrScheduler::reference_batch_size,
           "global batch for which optimizer.lr was chosen; scale_with_batch needs it")
           .in(at_least(0, 16777216))};
-  for (KeyOf<LrScheduler>& k : keys_of_one_schedule()) keys.push_back(std::move(k));
+  for (KeyOf<LrScheduler>& k : keys_of_choices(schedules())) keys.push_back(std::move(k));
   return section("lr_scheduler", &Config::lr_scheduler, "The learning rate over time.",
                  std::move(keys));
 }

@@ -2,6 +2,7 @@
 #include "runtime/config/toml_text.h"
 
 #include "runtime/config/format.h"
+#include "runtime/config/inits.h"
 
 namespace runtime::config {
 
@@ -31,8 +32,8 @@ std::string toml_text(const Value& value) {
 }
 
 std::string toml_text(const Init& init) {
-  const bool table = init.kind == "normal" || init.kind == "uniform" || init.kind == "constant";
-  if (!table) return toml_string(init.kind);
+  const InitRow* const row = find_choice(inits(), init.kind);
+  if (row == nullptr || row->value.empty()) return toml_string(init.kind);
   return std::string("{ ").append(init.kind) + " = " + toml_number(init.value) + " }";
 }
 

@@ -25,24 +25,26 @@ struct Training {
   double max_norm = 0;                   // of the whole gradient; 0: no clipping
   double max_value = 0;                  // of each number of the gradient; 0: no clipping
   std::string recompute = "none";        // none | blocks
-  // auto | cross_entropy | mean_squared_error | mean_absolute_error | huber | binary_cross_entropy
-  // | kl_divergence
-  std::string loss = "auto";
-  double label_smoothing = 0;         // cross_entropy
-  std::vector<double> class_weights;  // cross_entropy; empty: all 1
-  int64_t ignore_label = -1;          // cross_entropy of tokens; -1: none
-  double huber_delta = 1;             // huber
+  std::string loss = "auto";             // or a row of losses()
+  double label_smoothing = 0;            // cross_entropy
+  std::vector<double> class_weights;     // cross_entropy; empty: all 1
+  int64_t ignore_label = -1;             // cross_entropy of tokens; -1: none
+  double huber_delta = 1;                // huber
+
+  // Whether activations have another type than weights, and whether that type needs a scaled loss.
+  bool mixed() const { return mixed_precision != "none"; }
+  bool scales_loss() const { return mixed_precision == "f16"; }
 };
 
 // The update of the weights of some parameters.
 struct UpdateRule {
-  std::string name = "sgd";  // sgd | adam | adamw | rmsprop | adagrad | lion, or a plugin's
+  std::string name = "sgd";  // a row of optimizers(), or a plugin's
   double lr = 0.01;
   double momentum = 0;
   double dampening = 0;
   bool nesterov = false;
-  std::vector<double> betas;  // as betas_of() says where it is empty
-  double eps = 0;             // as eps_of() says where it is 0
+  std::vector<double> betas;  // empty: as the authors of the rule have it, see optimizers.cpp
+  double eps = 0;             // the same where it is 0
   double alpha = 0.99;
   bool centered = false;
   double initial_accumulator = 0;
@@ -54,11 +56,6 @@ struct UpdateRule {
   std::map<std::string, std::variant<int64_t, double>> attributes = {};
   bool operator==(const UpdateRule&) const = default;
 };
-
-// The decay of the moments: what the rule says, or the defaults of its authors.
-std::vector<double> betas_of(const UpdateRule& rule);
-// What is added to a root in a denominator: what the rule says, or PyTorch's default.
-double eps_of(const UpdateRule& rule);
 
 // [[optimizer.group]]: parameters with an update of their own. Equivalent to: a parameter group of
 // PyTorch's optimizers, which can have another rule as well.
@@ -75,9 +72,7 @@ struct Optimizer : UpdateRule {
 
 // [lr_scheduler]: the learning rate over time.
 struct LrScheduler {
-  // constant | step | multi_step | exponential | cosine | cosine_restarts | linear | polynomial |
-  // one_cycle | warmup_stable_decay | plateau
-  std::string name = "constant";
+  std::string name = "constant";    // a row of schedules()
   int64_t step_size = 1;            // step: epochs between decays
   std::vector<int64_t> milestones;  // multi_step: epochs of the decays
   double gamma = 0.1;
@@ -121,6 +116,7 @@ struct Checkpoint {
   int64_t keep_latest = 2;       // 0: all
   int64_t keep_best = 0;
   std::string resume;  // "": a new run; "auto": the newest checkpoint; or a path
+  bool resumes_newest() const { return resume == "auto"; }
 
   // Whether the run is saved at all.
   bool any() const {

@@ -6,7 +6,9 @@
 #include <set>
 
 #include "plugins/host/nearest.h"
+#include "runtime/config/choices.h"
 #include "runtime/config/format.h"
+#include "runtime/config/keys_of_choices.h"
 #include "runtime/config/metrics.h"
 #include "runtime/config/read.h"
 
@@ -23,7 +25,6 @@ class Rules {
     check_model();
     check_data_set();
     check_reader();
-    check_synthetic();
     check_files();
     check_text();
     check_images();
@@ -66,6 +67,43 @@ class Rules {
     require(condition, section(section_name), key, message);
   }
 
+  // Checks the keys that only some choices use: the chosen one, `name`, uses what is given, has
+  // what it needs, and its numbers are in its own range. `values` are those of the section;
+  // `chosen` is null for what a plugin brings. Another row that `fits` and uses a key is named as a
+  // remedy.
+  template <class S, class Row, class Fits>
+  void check_choice(const std::vector<Row>& rows, const Row* chosen, S values, const Place& place,
+                    const std::string& key_name, const std::string& name, Fits fits) const {
+    S defaults;
+    for (const KeyOf<S>& key : keys_of_choices(rows)) {
+      const Key& declared = key.declared;
+      const bool given = default_text(key.field(values), declared.type) !=
+                         default_text(key.field(defaults), declared.type);
+      const auto* own = chosen == nullptr ? nullptr : find_declared(chosen->keys, declared.name);
+      const auto user = std::find_if(rows.begin(), rows.end(), [&](const Row& row) {
+        return fits(row) && find_declared(row.keys, declared.name) != nullptr;
+      });
+      const std::string remedy =
+          user == rows.end() ? "" : ", or set " + key_name + " = \"" + user->name + "\"";
+      require(!given || own != nullptr || key.is_tolerated, place, declared.name,
+              "is not used by " + name + "; remove it" + remedy);
+      if (own == nullptr) continue;
+      const std::string by = key_name + " = \"" + name + "\"";
+      require(given || own->needs.empty(), place, declared.name,
+              "missing: " + by + " needs " + own->needs);
+      check_range(own->declared, key.field(values), place, by);
+    }
+  }
+
+  void check_range(const Key& key, const Field& field, const Place& place,
+                   const std::string& by) const {
+    const auto* const number = std::get_if<double*>(&field);
+    require(number == nullptr || key.range.contains(**number), place, key.name,
+            number == nullptr ? ""
+                              : "got " + toml_number(**number) + ", expected " + key.range.text() +
+                                    " with " + by);
+  }
+
   void check_model() const {
     const Model& model = config_.model;
     require(!model.layers.empty(), "model", "layers",
@@ -84,9 +122,18 @@ class Rules {
     const Dataset& data = config_.dataset;
     require(!data.name.empty() || !data.format.empty(), "dataset", "name",
             "missing: no data set is given; set name, or format and path");
-    const bool needs_path = !data.format.empty() && data.format != "synthetic";
-    require(!needs_path || !data.path.empty(), "dataset", "path",
-            "missing: format \"" + data.format + "\" needs the path of its files");
+    const Format* const format = format_of(data);
+    const bool files = format == nullptr || !format->path.empty();
+    require(!files || data.format.empty() || !data.path.empty(), "dataset", "path",
+            "missing: format = \"" + data.format + "\" needs the path of its files");
+    require(
+        files || data.path.empty(), "dataset", "path",
+        "got " + toml_string(shorten(data.path)) + ", but synthetic data has no files; remove it");
+    const bool by_name = data.format.empty();
+    check_choice(formats(), format, data, section("dataset"), by_name ? "name" : "format",
+                 by_name ? data.name : data.format, [&](const Format&) { return !by_name; });
+    require(files || data.classes > 0 || is_regression(), "dataset", "classes",
+            "missing: synthetic classification needs the number of classes, at least 1");
   }
 
   // A table of a plugin that reads no samples is a mistake, because the samples have one format.
@@ -100,53 +147,38 @@ class Rules {
     }
   }
 
-  void check_synthetic() const {
-    const Dataset& data = config_.dataset;
-    if (data.name != "synthetic" && data.format != "synthetic") return;
-    require(
-        data.path.empty(), "dataset", "path",
-        "got " + toml_string(shorten(data.path)) + ", but synthetic data has no files; remove it");
-    require(data.samples > 0, "dataset", "samples",
-            "missing: synthetic data needs the number of samples, at least 1");
-    require(data.classes > 0 || data.task == "regression", "dataset", "classes",
-            "missing: synthetic classification needs the number of classes, at least 1");
-  }
-
   void check_files() const {
     const Dataset& data = config_.dataset;
-    require(data.format != "csv" || !data.target.empty(), "dataset", "target",
-            "missing: format \"csv\" needs the column to predict");
-    require(data.format != "npy" || !data.target_path.empty(), "dataset", "target_path",
-            "missing: format \"npy\" needs the file of targets");
     require(data.target_path.empty() || data.validation_path.empty() ||
                 !data.validation_target_path.empty(),
             "dataset", "validation_target_path",
             "missing: validation_path needs its own file of targets, as path has");
-    require(data.task != "regression" || !data.format.empty() || data.name == "synthetic",
-            "dataset", "task", "got \"regression\", but " + data.name + " holds classes");
+    const Format* const format = format_of(data);
+    const bool only_classes = data.format.empty() && !format->path.empty();
+    require(!is_regression() || !only_classes, "dataset", "task",
+            "got \"regression\", but " + data.name + " holds classes");
     require(!data.standardize || (data.mean.empty() && data.std.empty()), "dataset", "standardize",
             "got true, but mean or std are given too; remove the one that is not meant");
   }
 
   void check_text() const {
     const Dataset& data = config_.dataset;
-    const bool tokens = data.format == "tokens";
-    const bool text = data.format == "text" || data.name == "tiny_shakespeare";
-    const std::string other = "is not used by " + data.name + data.format + "; remove it";
-    require(tokens || text || data.tokenizer.empty(), "dataset", "tokenizer", other);
-    require(tokens || text || data.stride == 0, "dataset", "stride", other);
-    require(tokens || data.token_type == Dataset().token_type, "dataset", "token_type", other);
-    require(!tokens || data.tokenizer != "char", "dataset", "tokenizer",
-            "got \"char\", but the characters of a file of tokens are not known; expected "
-            "\"byte\", \"gpt2\" or \"\"");
-    require((data.tokenizer == "gpt2") == !data.tokenizer_path.empty(), "dataset", "tokenizer_path",
-            data.tokenizer == "gpt2" ? "missing: it must name the folder of vocab.json and "
-                                       "merges.txt"
-                                     : "is used by tokenizer = \"gpt2\" only; remove it");
-    require(data.task != "next_token" || data.name == "synthetic" || data.format == "synthetic" ||
-                names_of_plugin(data.format),
-            "dataset", "task",
-            "got \"next_token\", which is for synthetic data and formats of plugins; remove it");
+    const Format* const format = format_of(data);
+    const Tokenizer* const tokenizer = find_choice(tokenizers(), data.tokenizer);
+    require(format == nullptr || !format->ids || tokenizer == nullptr || !tokenizer->learns,
+            "dataset", "tokenizer",
+            "got " + toml_string(data.tokenizer) +
+                ", but the characters of a file of tokens are not known; expected \"byte\", "
+                "\"gpt2\" or \"\"");
+    const bool folder = tokenizer != nullptr && !tokenizer->files.empty();
+    require(folder || data.tokenizer_path.empty(), "dataset", "tokenizer_path",
+            "is used by tokenizer = \"gpt2\" only; remove it");
+    require(!folder || !data.tokenizer_path.empty(), "dataset", "tokenizer_path",
+            "missing: it must name the folder of " + (folder ? tokenizer->files : ""));
+    const bool any_tokens = format == nullptr || format->path.empty();
+    require(!task_of(data).language || any_tokens, "dataset", "task",
+            "got " + toml_string(data.task) +
+                ", which is for synthetic data and formats of plugins; remove it");
     require(!is_language() || config_.model.input.size() == 1, "model", "input",
             "got " + std::to_string(config_.model.input.size()) +
                 " numbers, expected [length]: the tokens that a language model sees at once");
@@ -166,41 +198,34 @@ class Rules {
 
   void check_loss() const {
     const Training& training = config_.training;
-    const std::string& loss = training.loss;
-    const bool regression = config_.dataset.task == "regression";
-    require(loss != "cross_entropy" || !regression, "training", "loss",
-            "got \"cross_entropy\", but dataset.task is \"regression\"; use \"auto\"");
-    require(
-        loss == "auto" || loss == "cross_entropy" || regression, "training", "loss",
-        "got \"" + loss + "\", but dataset.task is \"" + config_.dataset.task + "\"; use \"auto\"");
-    require(training.label_smoothing == 0 || !regression, "training", "label_smoothing",
-            "is used by classification only, but dataset.task is \"regression\"; remove it");
-    require(training.class_weights.empty() || !regression, "training", "class_weights",
-            "is used by classification only, but dataset.task is \"regression\"; remove it");
+    const bool classes = !is_regression();
+    const Loss& loss = loss_of(training.loss, classes);
+    require(loss.of_classes() == classes, "training", "loss",
+            "got \"" + loss.name + "\", but dataset.task is \"" + config_.dataset.task +
+                "\"; use \"auto\"");
+    check_choice(losses(), &loss, training, section("training"), "loss", loss.name,
+                 [&](const Loss& other) { return other.of_classes() == classes; });
     require(training.class_weights.empty() || training.label_smoothing == 0, "training",
             "class_weights", "is not possible with label_smoothing; remove one of them");
     require(training.ignore_label < 0 || is_language(), "training", "ignore_label",
             "is for language models, but the data set is none; remove it");
-    require(training.huber_delta == Training().huber_delta || loss == "huber", "training",
-            "huber_delta", "is used by loss = \"huber\" only; remove it");
   }
 
   void check_mixed_precision() const {
     const Training& training = config_.training;
-    require(training.mixed_precision == "none" || training.dtype == "float32", "training",
-            "mixed_precision",
+    require(!training.mixed() || training.dtype == "float32", "training", "mixed_precision",
             "got \"" + training.mixed_precision + "\" with dtype = \"" + training.dtype +
                 "\", but the weights beside 16-bit activations are float32; remove one of the two");
-    require(training.mixed_precision != "f16" || config_.parallelism.update == "synchronous",
-            "training", "mixed_precision",
+    require(!training.scales_loss() || !config_.parallelism.asynchronous(), "training",
+            "mixed_precision",
             "got \"f16\" with parallelism.update = \"asynchronous\", where no rank sees the whole "
             "gradient and can tell that it overflowed; use \"bf16\"");
   }
 
   void check_optimizer() const {
     const Place optimizer = section("optimizer");
-    require(config_.optimizer.average_decay == 0 || config_.parallelism.update == "synchronous",
-            optimizer, "average_decay",
+    require(config_.optimizer.average_decay == 0 || !config_.parallelism.asynchronous(), optimizer,
+            "average_decay",
             "is not possible with parallelism.update = \"asynchronous\", where no rank has all "
             "weights after a step; set it to 0");
     check_rule(config_.optimizer, optimizer);
@@ -219,21 +244,8 @@ class Rules {
   }
 
   void check_rule(const UpdateRule& rule, const Place& place) const {
-    const UpdateRule defaults;
-    const auto used_by = [&](bool given, const char* key, const std::vector<std::string>& rules) {
-      const bool uses = std::find(rules.begin(), rules.end(), rule.name) != rules.end();
-      require(
-          !given || uses, place, key,
-          "is not used by " + rule.name + "; remove it, or set name = \"" + rules.front() + "\"");
-    };
-    used_by(rule.momentum != 0, "momentum", {"sgd", "rmsprop"});
-    used_by(rule.dampening != 0, "dampening", {"sgd"});
-    used_by(rule.nesterov, "nesterov", {"sgd"});
-    used_by(!rule.betas.empty(), "betas", {"adamw", "adam", "lion"});
-    used_by(rule.eps != 0, "eps", {"adamw", "adam", "rmsprop", "adagrad"});
-    used_by(rule.alpha != defaults.alpha, "alpha", {"rmsprop"});
-    used_by(rule.centered, "centered", {"rmsprop"});
-    used_by(rule.initial_accumulator != 0, "initial_accumulator", {"adagrad"});
+    check_choice(optimizers(), find_choice(optimizers(), rule.name), rule, place, "name", rule.name,
+                 [](const OptimizerRow&) { return true; });
     require(rule.betas.empty() || rule.betas.size() == 2, place, "betas",
             "got " + std::to_string(rule.betas.size()) + " numbers, expected 2");
     require(!rule.nesterov || rule.momentum > 0, place, "nesterov",
@@ -247,29 +259,14 @@ class Rules {
 
   void check_schedule() const {
     const LrScheduler& schedule = config_.lr_scheduler;
-    const std::string unused = "is not used by name = \"" + schedule.name + "\"; remove it";
-    const bool steps = schedule.name == "multi_step";
-    const std::vector<int64_t>& milestones = schedule.milestones;
-    require(steps || milestones.empty(), "lr_scheduler", "milestones", unused);
-    require(!steps || !milestones.empty(), "lr_scheduler", "milestones",
-            "missing: name = \"multi_step\" needs the epochs of its decays");
-    require(std::is_sorted(milestones.begin(), milestones.end()), "lr_scheduler", "milestones",
-            "expected epochs in rising order");
-    const std::set<std::string> with_decay_steps = {
-        "cosine", "linear", "polynomial", "one_cycle", "exponential", "warmup_stable_decay"};
-    require(with_decay_steps.contains(schedule.name) || schedule.decay_steps == 0, "lr_scheduler",
-            "decay_steps", unused);
-    require(schedule.gamma <= 1 || schedule.name == "exponential", "lr_scheduler", "gamma",
-            "got " + toml_number(schedule.gamma) +
-                ", expected at most 1; only name = \"exponential\" lets the rate grow");
-    require(schedule.name != "cosine_restarts" || schedule.period_steps > 0, "lr_scheduler",
-            "period_steps",
-            "missing: name = \"cosine_restarts\" needs the steps of its first period");
-    require(schedule.name != "one_cycle" || schedule.warmup_steps == 0, "lr_scheduler",
-            "warmup_steps",
-            "is not used by name = \"one_cycle\", which has warmup_share; remove it");
-    require(schedule.decay_steps == 0 || schedule.decay_steps > schedule.warmup_steps ||
-                schedule.name == "exponential",
+    const Schedule& row = schedule_of(schedule);
+    check_choice(schedules(), &row, schedule, section("lr_scheduler"), "name", schedule.name,
+                 [](const Schedule&) { return true; });
+    require(std::is_sorted(schedule.milestones.begin(), schedule.milestones.end()), "lr_scheduler",
+            "milestones", "expected epochs in rising order");
+    require(row.warms_up || schedule.warmup_steps == 0, "lr_scheduler", "warmup_steps",
+            "is not used by " + schedule.name + ", which has warmup_share; remove it");
+    require(!row.ends || schedule.decay_steps == 0 || schedule.decay_steps > schedule.warmup_steps,
             "lr_scheduler", "decay_steps",
             "got " + std::to_string(schedule.decay_steps) + ", expected more than warmup_steps, " +
                 std::to_string(schedule.warmup_steps));
@@ -284,13 +281,17 @@ class Rules {
     const EarlyStopping& stopping = config_.early_stopping;
     require(stopping.patience == 0 || validates, "early_stopping", "patience",
             "needs validations; set validation.every_epochs or every_steps");
-    require(config_.lr_scheduler.name != "plateau" || validates, "lr_scheduler", "name",
-            "got \"plateau\", which needs validations; set validation.every_epochs or every_steps");
+    const std::string& schedule = config_.lr_scheduler.name;
+    const bool follows = schedule_of(config_.lr_scheduler).validates;
+    require(!follows || validates, "lr_scheduler", "name",
+            "got " + toml_string(schedule) +
+                ", which needs validations; set validation.every_epochs or every_steps");
     require(!stopping.restore_best || config_.checkpoint.keep_best > 0, "early_stopping",
             "restore_best", "needs the best checkpoint; set checkpoint.keep_best = 1 or more");
-    const bool asynchronous = config_.parallelism.update == "asynchronous";
-    require(!asynchronous || config_.lr_scheduler.name != "plateau", "lr_scheduler", "name",
-            "got \"plateau\", which parallelism.update = \"asynchronous\" has not");
+    const bool asynchronous = config_.parallelism.asynchronous();
+    require(
+        !asynchronous || !follows, "lr_scheduler", "name",
+        "got " + toml_string(schedule) + ", which parallelism.update = \"asynchronous\" has not");
   }
 
   void check_clipping() const {
@@ -298,7 +299,7 @@ class Rules {
     require(training.max_value == 0 || training.max_norm == 0, "training", "max_value",
             "got " + toml_number(training.max_value) + ", but max_norm is " +
                 toml_number(training.max_norm) + "; expected one of the two, set the other to 0");
-    const bool asynchronous = config_.parallelism.update == "asynchronous";
+    const bool asynchronous = config_.parallelism.asynchronous();
     for (const auto& [key, limit] : std::map<std::string, double>{
              {"max_norm", training.max_norm}, {"max_value", training.max_value}}) {
       require(!asynchronous || limit == 0, "training", key,
@@ -313,42 +314,39 @@ class Rules {
       const std::string got = "got " + toml_string(shorten(names[i]));
       const Metric* const metric = find_metric(names[i]);
       std::vector<std::string> known;
-      for (const Metric& m : metrics()) known.push_back(m.name == "top_k" ? "top_5" : m.name);
+      for (const Metric& m : metrics()) known.push_back(m.example.empty() ? m.name : m.example);
       require(
           metric != nullptr, "validation", "metrics",
           got + plugins::host::suggestion(names[i], known) + " (top_k with any k of 2 or more)");
       require(std::count(names.begin(), names.end(), names[i]) == 1, "validation", "metrics",
               got + " twice; remove one");
       check_fits_task(*metric, "metrics", got);
-      require(names[i] != "perplexity" || is_language(), "validation", "metrics",
-              got + ", which is for language models, but the data set is none; use accuracy or f1");
-      const std::string& loss = config_.training.loss;
-      require(names[i] != "perplexity" || loss == "auto" || loss == "cross_entropy", "validation",
-              "metrics",
-              got + ", which follows from the loss cross_entropy, but training.loss is \"" + loss +
-                  "\"; remove it");
-      require(names[i] != "perplexity" || config_.training.class_weights.empty(), "validation",
-              "metrics",
-              got +
-                  ", which weighs all tokens alike, but training.class_weights is given; remove "
-                  "one of them");
-      require(names[i] != "perplexity" || config_.training.label_smoothing == 0, "validation",
-              "metrics",
-              got +
-                  ", which is the exponential of the cross entropy to the labels, but "
-                  "training.label_smoothing is above 0; remove one of them");
-      require(names[i] != "auroc" || !is_language(), "validation", "metrics",
+      require(!metric->keeps_scores || !is_language(), "validation", "metrics",
               got + ", which needs a score of every class for every token; use perplexity");
+      if (metric->of_cross_entropy) check_of_cross_entropy(got);
     }
   }
 
-  bool is_regression() const { return config_.dataset.task == "regression"; }
-
-  bool is_language() const {
-    const Dataset& data = config_.dataset;
-    return data.format == "tokens" || data.format == "text" || data.name == "tiny_shakespeare" ||
-           data.task == "next_token";
+  void check_of_cross_entropy(const std::string& got) const {
+    const Training& training = config_.training;
+    const auto need = [&](bool condition, const std::string& message) {
+      require(condition, "validation", "metrics", got + message);
+    };
+    need(is_language(),
+         ", which is for language models, but the data set is none; use accuracy or f1");
+    need(loss_of(training.loss, true).of_classes(),
+         ", which follows from the loss cross_entropy, but training.loss is \"" + training.loss +
+             "\"; remove it");
+    need(
+        training.class_weights.empty(),
+        ", which weighs all tokens alike, but training.class_weights is given; remove one of them");
+    need(training.label_smoothing == 0,
+         ", which is the exponential of the cross entropy to the labels, but "
+         "training.label_smoothing is above 0; remove one of them");
   }
+
+  bool is_regression() const { return config::is_regression(config_.dataset); }
+  bool is_language() const { return config::is_language(config_.dataset); }
 
   void check_fits_task(const Metric& metric, const std::string& key, const std::string& got) const {
     require(metric.regression == is_regression(), "validation", key,
@@ -361,10 +359,13 @@ class Rules {
   void check_monitor() const {
     const Validation& validation = config_.validation;
     const std::string& monitor = validation.monitor;
-    if (monitor == "loss") return;
+    if (is_loss(monitor)) return;
     const std::string got = "got " + toml_string(shorten(monitor));
     const Metric* const metric = find_metric(monitor);
-    std::vector<std::string> known = {"loss", "accuracy"};
+    std::vector<std::string> known = {"loss"};
+    for (const Metric& m : metrics()) {
+      if (m.always) known.push_back(m.name);
+    }
     known.insert(known.end(), validation.metrics.begin(), validation.metrics.end());
     require(metric != nullptr, "validation", "monitor",
             got + plugins::host::suggestion(monitor, known));
@@ -372,8 +373,8 @@ class Rules {
             got + ", which is a table and no number; use accuracy, f1 or another metric");
     check_fits_task(*metric, "monitor", got);
     const auto& names = validation.metrics;
-    require(monitor == "accuracy" || std::count(names.begin(), names.end(), monitor) > 0,
-            "validation", "monitor", got + ", which is not computed; add it to validation.metrics");
+    require(metric->always || std::count(names.begin(), names.end(), monitor) > 0, "validation",
+            "monitor", got + ", which is not computed; add it to validation.metrics");
   }
 
   void check_profiling() const {
@@ -399,7 +400,7 @@ class Rules {
 
   void check_ranks() const {
     const Parallelism& parallelism = config_.parallelism;
-    const bool asynchronous = parallelism.update == "asynchronous";
+    const bool asynchronous = parallelism.asynchronous();
     require(parallelism.data != 0, "parallelism", "data", "got 0, expected -1 or at least 1");
     require(!parallelism.search ||
                 (parallelism.data == -1 && parallelism.tensor == 1 && parallelism.pipeline == 1),
@@ -420,13 +421,13 @@ class Rules {
         !asynchronous || config_.validation.every_steps == 0, "validation", "every_steps",
         "is not possible with parallelism.update = \"asynchronous\", whose ranks meet at the ends "
         "of epochs only; use every_epochs");
-    require(!asynchronous || parallelism.share == "equal", "parallelism", "share",
+    require(!asynchronous || !parallelism.by_speed(), "parallelism", "share",
             "is not used by update = \"asynchronous\", where a faster rank computes more work "
             "items already; remove it");
     const Debug& debug = config_.debug;
     require(!debug.deterministic || !asynchronous, "debug", "deterministic",
             "got true, but parallelism.update = \"asynchronous\" depends on timing");
-    require(!debug.deterministic || parallelism.share == "equal", "parallelism", "share",
+    require(!debug.deterministic || !parallelism.by_speed(), "parallelism", "share",
             "got \"by_speed\", but debug.deterministic needs shares that do not depend on timing");
     require(
         !debug.deterministic || config_.training.micro_batch_size == 0, "training",
@@ -488,7 +489,7 @@ class Rules {
                 "whose micro-batches would each reduce and gather everything again");
     refuse_with(config_.debug.deterministic, "debug.deterministic = true",
                 "which keeps the whole gradient of every virtual shard");
-    refuse_with(parallelism.share == "by_speed", "share = \"by_speed\"",
+    refuse_with(parallelism.by_speed(), "share = \"by_speed\"",
                 "which measures each rank alone, but no rank can compute without the others");
   }
 

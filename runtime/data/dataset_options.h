@@ -62,9 +62,6 @@ struct DatasetOptions {
   bool normalises() const { return standardize || !mean.empty() || !std.empty(); }
 };
 
-// Returns whether the samples are those of a language model.
-bool is_text(const DatasetOptions& options);
-
 // The opened splits of a data set.
 struct DatasetPair {
   std::shared_ptr<const Dataset> train;

@@ -36,12 +36,15 @@ Parts load_cifar10(const std::string& folder, bool with_validation);
 // Opens a folder with one folder for each class, or two such folders named train and val. The
 // caller applies validation_split.
 DatasetPair open_images(const DatasetOptions& options);
-// Opens a data set of the format text or tokens, or of synthetic tokens.
+// Open data sets of these formats, which divide the tokens by validation_split.
 DatasetPair open_text(const DatasetOptions& options);
+DatasetPair open_tokens(const DatasetOptions& options);
 
 // Searches `options.search_path` for a well-known data set, and returns the options with its folder
 // and constants filled in. Throws DataError that names every folder searched and what to install.
 DatasetOptions resolve_well_known(const DatasetOptions& options);
+// The title of the data set in messages; nullptr: that of its files.
+const char* well_known_title(const std::string& name);
 // Returns the paths of MNIST's files in `folder`, plain or .gz; `prefix` is "train" or "t10k".
 FilePair mnist_files(const std::string& folder, const std::string& prefix);
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <initializer_list>
+#include <set>
 
 #include "runtime/data/formats.h"
 #include "runtime/data/memory_dataset.h"
@@ -40,61 +40,21 @@ void check_resize(const DatasetOptions& options) {
   }
 }
 
-bool any_of(const std::string& wanted, std::initializer_list<const char*> names) {
-  return std::find(names.begin(), names.end(), wanted) != names.end();
-}
-
-// Refuses keys that the format does not read, because whoever gives them expects an effect.
-void check_unused(const DatasetOptions& options) {
-  const std::string& format = options.format;
-  const bool folder = format == "cifar10" || (format == "idx" && options.target_path.empty());
-  const bool well_known = !options.name.empty() && format != "synthetic";
-  const auto refuse_if = [&](bool given, const char* key) {
-    if (!given) return;
-    refuse(std::string("dataset.") + key + " is given, but is not used with " +
-           (options.name.empty() ? "format " + format : "the data set " + options.name) +
-           "; remove it");
-  };
-  const bool two_files = any_of(format, {"idx", "npy"}) && !well_known;
-  refuse_if(!options.target_path.empty() && !two_files, "target_path");
-  refuse_if(!options.validation_path.empty() && (folder || format == "synthetic"),
-            "validation_path");
-  refuse_if(!options.validation_target_path.empty() && (folder || !two_files),
-            "validation_target_path");
-  refuse_if(!options.features.empty() && format != "csv", "features");
-  refuse_if(!options.target.empty() && format != "csv", "target");
-  refuse_if(options.header.has_value() && format != "csv", "header");
-  refuse_if(!options.path.empty() && format == "synthetic", "path");
-  refuse_if(options.samples != 0 && format != "synthetic", "samples");
-  const bool text = is_text(options);
-  refuse_if(options.normalises() && (format == "synthetic" || text),
-            "mean, dataset.std or dataset.standardize");
-  refuse_if(!options.resize.empty() && text, "resize");
-  refuse_if(!options.classification && text, "task = \"regression\"");
-  refuse_if(options.standardize && format == "images", "standardize");
-  refuse_if(!options.classification && any_of(format, {"cifar10", "images"}),
-            "task = \"regression\"");
-}
-
 // Without labels a file of features stands alone.
 bool lacks_targets(const DatasetOptions& options) {
   return !options.needs_targets && options.target_path.empty() &&
          !std::filesystem::is_directory(options.path);
 }
 
-Parts load_two_files(const DatasetOptions& options) {
-  need(options.path, "path", options.format);
+using Load = Parts (*)(const FilePair&, const FilePair*, const DatasetOptions&);
+
+Parts load_two_files(const DatasetOptions& options, Load load) {
   if (!lacks_targets(options)) need(options.target_path, "target_path", options.format);
   const FilePair train{options.path, options.target_path};
   const FilePair validation{options.validation_path, options.validation_target_path};
-  const FilePair* second = nullptr;
-  if (!validation.features.empty()) {
-    need(validation.targets, "validation_target_path", options.format);
-    second = &validation;
-  }
-  using Load = Parts (*)(const FilePair&, const FilePair*, const DatasetOptions&);
-  return row_of<Load>("dataset.format", options.format, {{"idx", load_idx}, {"npy", load_npy}})(
-      train, second, options);
+  if (validation.features.empty()) return load(train, nullptr, options);
+  need(validation.targets, "validation_target_path", options.format);
+  return load(train, &validation, options);
 }
 
 // Reads a folder with the four files under MNIST's names.
@@ -102,21 +62,6 @@ Parts load_mnist_folder(const DatasetOptions& options) {
   const FilePair train = mnist_files(options.path, "train");
   const FilePair test = mnist_files(options.path, "t10k");
   return load_idx(train, options.validation_split > 0 ? nullptr : &test, options);
-}
-
-Parts load_parts(const DatasetOptions& options) {
-  if (options.format == "idx" && options.target_path.empty() && !lacks_targets(options)) {
-    need(options.path, "path", options.format);
-    return load_mnist_folder(options);
-  }
-  if (options.format == "idx" || options.format == "npy") return load_two_files(options);
-  need(options.path, "path", options.format);
-  using Load = Parts (*)(const DatasetOptions&);
-  return row_of<Load>(
-      "dataset.format", options.format,
-      {{"csv", [](const auto& o) { return load_csv(o.path, o.validation_path, o); }},
-       {"cifar10", [](const auto& o) { return load_cifar10(o.path, o.validation_split == 0); }}})(
-      options);
 }
 
 // Returns the statistics of the training samples, which are those of an earlier run if it is known.
@@ -136,8 +81,7 @@ FeatureStatistics standardize_parts(Parts& parts, int64_t training,
 }
 
 DatasetPair open_parts(Parts parts, const DatasetOptions& options) {
-  if (options.name == "fashion_mnist") parts.train.title = "Fashion-MNIST";
-  if (options.name == "mnist") parts.train.title = "MNIST";
+  if (const char* title = well_known_title(options.name)) parts.train.title = title;
   if (parts.validation && !options.name.empty()) parts.validation->title = parts.train.title;
   const int64_t training = training_samples(parts.train.samples, options.validation_split);
   Preparation preparation;
@@ -147,7 +91,7 @@ DatasetPair open_parts(Parts parts, const DatasetOptions& options) {
   preparation.class_names = std::move(parts.class_names);
   preparation.named = parts.named;
   const Normalization normalization{options.mean, options.std};
-  DatasetPair pair = split_at(make_memory_dataset(std::move(parts.train), normalization), training);
+  DatasetPair pair{make_memory_dataset(std::move(parts.train), normalization), nullptr};
   if (parts.validation) {
     pair.validation = make_memory_dataset(std::move(*parts.validation), normalization);
   }
@@ -183,53 +127,106 @@ DatasetPair open_synthetic(const DatasetOptions& options) {
   SyntheticOptions synthetic{options.shape, options.samples, 0, 0, options.seed};
   (options.classification ? synthetic.classes : synthetic.targets) =
       options.classification ? options.classes : options.targets;
-  auto all = make_synthetic(synthetic);
-  const int64_t training = training_samples(all->size(), options.validation_split);
-  return split_at(std::move(all), training);
+  return {make_synthetic(synthetic), nullptr};
 }
 
-DatasetOptions resolve(const DatasetOptions& options) {
-  DatasetOptions resolved = options;
-  if (options.name == "synthetic") resolved.format = "synthetic";
-  if (!options.name.empty() && options.name != "synthetic") resolved = resolve_well_known(options);
-  if (any_of(resolved.format,
-             {"idx", "cifar10", "csv", "npy", "images", "text", "tokens", "synthetic"}))
-    return resolved;
-  if (is_of_plugin(resolved.format) && options.open_records) return resolved;
-  refuse("dataset.format is \"" + resolved.format +
-         "\"; expected idx, cifar10, csv, npy, images, text, tokens, synthetic or "
+// A format as a row. The caller of `open` splits and resizes what it returns.
+struct FormatRow {
+  std::string name;
+  DatasetPair (*open)(const DatasetOptions& options);
+  std::set<std::string> uses;  // of the keys that only some formats use, see check_unused()
+  bool resizes = false;        // it resizes by itself
+  bool tokenizes = false;      // its samples depend on dataset.tokenizer
+};
+
+DatasetPair open_idx(const DatasetOptions& o) {
+  const bool folder = o.target_path.empty() && !lacks_targets(o);
+  return open_parts(folder ? load_mnist_folder(o) : load_two_files(o, load_idx), o);
+}
+
+const std::vector<FormatRow>& formats() {
+  using Options = DatasetOptions;
+  static const std::vector<FormatRow> all = {
+      {"idx",
+       open_idx,
+       {"path", "target_path", "validation_path", "validation_target_path", "mean", "standardize",
+        "resize", "task"}},
+      {"cifar10",
+       [](const Options& o) {
+         return open_parts(load_cifar10(o.path, o.validation_split == 0), o);
+       },
+       {"path", "mean", "standardize", "resize"}},
+      {"csv",
+       [](const Options& o) { return open_parts(load_csv(o.path, o.validation_path, o), o); },
+       {"path", "validation_path", "features", "target", "header", "mean", "standardize", "resize",
+        "task"}},
+      {"npy",
+       [](const Options& o) { return open_parts(load_two_files(o, load_npy), o); },
+       {"path", "target_path", "validation_path", "validation_target_path", "mean", "standardize",
+        "resize", "task"}},
+      {"images", open_images, {"path", "validation_path", "mean", "resize"}, true},
+      {"text", open_text, {"path", "validation_path"}, false, true},
+      {"tokens", open_tokens, {"path", "validation_path"}},
+      {"synthetic", open_synthetic, {"samples", "resize", "task"}}};
+  return all;
+}
+
+const FormatRow& of_plugins() {
+  static const FormatRow row = {
+      "", open_records, {"path", "validation_path", "mean", "standardize", "resize", "task"}};
+  return row;
+}
+
+const FormatRow& format_of(const DatasetOptions& options) {
+  if (const FormatRow* const row = find_choice(formats(), options.format)) return *row;
+  if (is_of_plugin(options.format) && options.open_records) return of_plugins();
+  std::string names;
+  for (const std::string& name : format_names()) names += name + ", ";
+  refuse("dataset.format is \"" + options.format + "\"; expected " + names +
          "<plugin>.<format>, or dataset.name");
 }
 
-// Opens a data set whose images, if it has any, are resized later.
-DatasetPair open_any(const DatasetOptions& options) {
-  if (options.format == "synthetic") return open_synthetic(options);
-  if (!is_of_plugin(options.format)) return open_parts(load_parts(options), options);
-  need(options.path, "path", options.format);
-  return open_records(options);
+// Refuses keys that the format does not read, because whoever gives them expects an effect.
+void check_unused(const DatasetOptions& o, std::set<std::string> uses) {
+  if (!o.name.empty() || o.target_path.empty()) {  // a folder with all files, or one file
+    uses.erase("validation_target_path");
+    if (uses.contains("target_path")) uses.erase("validation_path");
+    if (!o.name.empty()) uses.erase("target_path");
+  }
+  const auto refuse_if = [&](bool given, const char* key, const char* shown = nullptr) {
+    if (!given || uses.contains(key)) return;
+    refuse(std::string("dataset.") + (shown == nullptr ? key : shown) +
+           " is given, but is not used with " +
+           (o.name.empty() ? "format " + o.format : "the data set " + o.name) + "; remove it");
+  };
+  refuse_if(!o.target_path.empty(), "target_path");
+  refuse_if(!o.validation_path.empty(), "validation_path");
+  refuse_if(!o.validation_target_path.empty(), "validation_target_path");
+  refuse_if(!o.features.empty(), "features");
+  refuse_if(!o.target.empty(), "target");
+  refuse_if(o.header.has_value(), "header");
+  refuse_if(!o.path.empty(), "path");
+  refuse_if(o.samples != 0, "samples");
+  refuse_if(o.normalises(), "mean", "mean, dataset.std or dataset.standardize");
+  refuse_if(o.standardize, "standardize");
+  refuse_if(!o.resize.empty(), "resize");
+  refuse_if(!o.classification, "task", "task = \"regression\"");
 }
 
-// Opens a folder of images, which resizes them itself.
-DatasetPair open_folder(const DatasetOptions& options) {
-  need(options.path, "path", options.format);
-  DatasetPair pair = open_images(options);
-  const int64_t training = training_samples(pair.train->size(), options.validation_split);
-  if (training == pair.train->size()) return pair;
-  const DatasetPair split = split_at(std::move(pair.train), training);
-  pair.train = split.train;
-  pair.validation = split.validation;
-  return pair;
+void split(DatasetPair& pair, double share) {
+  if (pair.validation != nullptr) return;
+  const int64_t training = training_samples(pair.train->size(), share);
+  DatasetPair parts = split_at(std::move(pair.train), training);
+  pair.train = std::move(parts.train);
+  pair.validation = std::move(parts.validation);
 }
 
-DatasetPair open_resized(const DatasetOptions& options) {
-  DatasetPair pair = open_any(options);
-  if (options.resize.empty()) return pair;
+void resize(DatasetPair& pair, const DatasetOptions& options) {
   for (auto* part : {&pair.train, &pair.validation}) {
     if (!*part) continue;
     *part =
         resized(std::move(*part), {options.resize[0], options.resize[1]}, options.resize_shorter);
   }
-  return pair;
 }
 
 // Adds what the options say to what the format has found.
@@ -241,23 +238,29 @@ void complete(Preparation& preparation, const DatasetOptions& options, const Sam
   preparation.resize = options.resize;
   preparation.resize_shorter = options.resize_shorter;
   preparation.characters = spec.characters;
-  if (options.format != "tokens") preparation.tokenizer = options.tokenizer;
+  if (format_of(options).tokenizes) preparation.tokenizer = options.tokenizer;
 }
 
 }  // namespace
 
-bool is_table(const std::string& format) { return format == "csv"; }
+std::vector<std::string> format_names() { return names_of_rows(formats()); }
+
+bool is_table(const std::string& format) {
+  const FormatRow* const row = find_choice(formats(), format);
+  return row != nullptr && row->uses.contains("features");
+}
 
 DatasetPair open_dataset(const DatasetOptions& options) {
   check_resize(options);
-  DatasetOptions resolved = resolve(options);
-  check_unused(resolved);
+  DatasetOptions resolved = options.name.empty() ? options : resolve_well_known(options);
+  const FormatRow& format = format_of(resolved);
+  check_unused(resolved, format.uses);
   if (resolved.preparation != nullptr && resolved.classes == 0)
     resolved.classes = resolved.preparation->classes;
-  if (is_text(resolved)) need(resolved.path, "path", resolved.format);
-  DatasetPair pair = is_text(resolved)             ? open_text(resolved)
-                     : resolved.format == "images" ? open_folder(resolved)
-                                                   : open_resized(resolved);
+  if (format.uses.contains("path")) need(resolved.path, "path", resolved.format);
+  DatasetPair pair = format.open(resolved);
+  split(pair, resolved.validation_split);
+  if (!resolved.resize.empty() && !format.resizes) resize(pair, resolved);
   complete(pair.preparation, resolved, pair.train->spec());
   return pair;
 }

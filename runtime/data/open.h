@@ -16,6 +16,12 @@ namespace runtime::data {
 // data set comes with are not used.
 DatasetPair open_dataset(const DatasetOptions& options);
 
+// The names of the formats that this room opens, of the data sets that it finds by name, and of the
+// tokenizers.
+std::vector<std::string> format_names();
+std::vector<std::string> well_known_names();
+std::vector<std::string> tokenizer_names();
+
 // Whether files of this format are tables of text, which are cheap to read and often have fields
 // that cannot be used.
 bool is_table(const std::string& format);

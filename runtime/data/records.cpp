@@ -217,8 +217,7 @@ DatasetPair open_records(const DatasetOptions& options) {
             ? measure_records(records.train, spec, training)
             : known_statistics(*options.preparation, features_of(spec.shape), train.title);
   }
-  DatasetPair pair =
-      split_at(std::make_shared<RecordDataset>(records.train, spec, scaling), training);
+  DatasetPair pair{std::make_shared<RecordDataset>(records.train, spec, scaling), nullptr};
   if (scaling.statistics) pair.preparation.features = *scaling.statistics;
   if (records.validation == nullptr) return pair;
   check_validation(records.validation->spec(), train, spec);

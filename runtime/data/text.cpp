@@ -38,7 +38,7 @@ Text read_texts(const DatasetOptions& options) {
   }
   Text result;
   const std::string text = read_marked_text(options.path);
-  if (options.tokenizer == "char") {
+  if (learns_characters(options.tokenizer)) {
     result.spec.characters = options.preparation != nullptr ? options.preparation->characters
                                                             : characters_of(text, options.path);
   }
@@ -73,19 +73,12 @@ Text open_token_files(const DatasetOptions& options) {
   return result;
 }
 
-}  // namespace
-
-bool is_text(const DatasetOptions& options) {
-  return options.name == "tiny_shakespeare" || options.format == "text" ||
-         options.format == "tokens";
-}
-
-DatasetPair open_text(const DatasetOptions& options) {
+DatasetPair open_language(const DatasetOptions& options, Text (*read)(const DatasetOptions&)) {
   if (options.shape.size() != 1) {
     throw ConfigurationError("model.input is " + shape_text(options.shape) +
                              "; expected [length], the tokens that a language model sees at once");
   }
-  Text text = options.format == "text" ? read_texts(options) : open_token_files(options);
+  const Text text = read(options);
   if (options.classes > 0 && options.classes < text.spec.classes) {
     throw ConfigurationError("dataset.classes is " + std::to_string(options.classes) +
                              ", but the text has " + std::to_string(text.spec.classes) +
@@ -106,6 +99,14 @@ DatasetPair open_text(const DatasetOptions& options) {
         make_token_dataset(text.train, {training, size, context, context}, text.spec, title);
   }
   return pair;
+}
+
+}  // namespace
+
+DatasetPair open_text(const DatasetOptions& options) { return open_language(options, read_texts); }
+
+DatasetPair open_tokens(const DatasetOptions& options) {
+  return open_language(options, open_token_files);
 }
 
 }  // namespace runtime::data

@@ -1,6 +1,7 @@
 // Tokenizers for characters, bytes and plain numbers, and how they are saved by name.
 #include "runtime/data/tokenizer.h"
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "runtime/data/source.h"
 #include "runtime/data/utf8.h"
 #include "runtime/error.h"
+#include "runtime/row_of.h"
 
 namespace runtime::data {
 namespace {
@@ -103,18 +105,52 @@ std::string characters_of(std::string_view text, const std::string& name) {
   return characters;
 }
 
-std::unique_ptr<const Tokenizer> make_tokenizer(const DatasetOptions& options,
-                                                const std::string& characters, int64_t vocabulary) {
-  if (options.tokenizer == "char") return std::make_unique<CharacterTokenizer>(characters);
-  if (options.tokenizer == "byte") return std::make_unique<ByteTokenizer>();
-  if (options.tokenizer.empty()) return std::make_unique<NumberTokenizer>(vocabulary);
-  if (options.tokenizer != "gpt2" || options.tokenizer_path.empty()) {
-    throw ConfigurationError("dataset.tokenizer is \"" + options.tokenizer +
-                             "\"; expected char, byte, or gpt2 with dataset.tokenizer_path, the "
-                             "folder of vocab.json and merges.txt");
-  }
+namespace {
+
+using Made = std::unique_ptr<const Tokenizer>;
+
+Made make_gpt2(const DatasetOptions& options, const std::string&) {
   const std::filesystem::path folder = options.tokenizer_path;
+  if (folder.empty()) return nullptr;
   return make_gpt2_tokenizer(read_named(folder / "vocab.json"), read_named(folder / "merges.txt"));
+}
+
+// A tokenizer as a row. `make` returns null if the options say too little; `learns`: its tokens are
+// the characters of the text.
+struct TokenizerRow {
+  std::string_view name;
+  Made (*make)(const DatasetOptions& options, const std::string& characters);
+  bool learns = false;
+};
+
+constexpr TokenizerRow kTokenizers[] = {
+    {"char",
+     [](const auto&, const std::string& c) -> Made {
+       return std::make_unique<CharacterTokenizer>(c);
+     },
+     true},
+    {"byte", [](const auto&, const auto&) -> Made { return std::make_unique<ByteTokenizer>(); }},
+    {"gpt2", make_gpt2}};
+
+}  // namespace
+
+std::vector<std::string> tokenizer_names() { return names_of_rows(kTokenizers); }
+
+bool learns_characters(const std::string& tokenizer) {
+  return std::any_of(std::begin(kTokenizers), std::end(kTokenizers),
+                     [&](const auto& row) { return row.learns && row.name == tokenizer; });
+}
+
+Made make_tokenizer(const DatasetOptions& options, const std::string& characters,
+                    int64_t vocabulary) {
+  if (options.tokenizer.empty()) return std::make_unique<NumberTokenizer>(vocabulary);
+  for (const TokenizerRow& row : kTokenizers) {
+    if (row.name != options.tokenizer) continue;
+    if (Made made = row.make(options, characters)) return made;
+  }
+  throw ConfigurationError("dataset.tokenizer is \"" + options.tokenizer +
+                           "\"; expected char, byte, or gpt2 with dataset.tokenizer_path, the "
+                           "folder of vocab.json and merges.txt");
 }
 
 }  // namespace runtime::data

@@ -29,6 +29,9 @@ class Tokenizer {
 // DataError.
 std::string characters_of(std::string_view text, const std::string& name);
 
+// Whether the tokenizer of this name needs the characters of the text.
+bool learns_characters(const std::string& tokenizer);
+
 // Makes the tokenizer that options.tokenizer names. "char" takes `characters` in the order of their
 // ids; "" reads and writes numbers below `vocabulary`, separated by spaces.
 std::unique_ptr<const Tokenizer> make_tokenizer(const DatasetOptions& options,

@@ -3,7 +3,9 @@
 #include <filesystem>
 
 #include "runtime/data/formats.h"
+#include "runtime/data/open.h"
 #include "runtime/error.h"
+#include "runtime/row_of.h"
 
 namespace runtime::data {
 namespace {
@@ -17,6 +19,8 @@ struct WellKnown {
   const char* file;                  // one of its files, by which a folder is recognised
   int64_t classes;                   // 0: taken from the data
   const char* remedy;
+  const char* title = nullptr;  // null: that of its files
+  bool one_file = false;        // `file` holds all samples
 };
 
 const std::vector<WellKnown>& well_known() {
@@ -26,14 +30,16 @@ const std::vector<WellKnown>& well_known() {
        {"fashion-mnist", "fashion_mnist", "FashionMNIST", "FashionMNIST/raw"},
        "train-images-idx3-ubyte",
        10,
-       "install Debian's package dataset-fashion-mnist (apt install dataset-fashion-mnist)"},
+       "install Debian's package dataset-fashion-mnist (apt install dataset-fashion-mnist)",
+       "Fashion-MNIST"},
       {"mnist",
        "idx",
        {"mnist", "MNIST", "MNIST/raw"},
        "train-images-idx3-ubyte",
        10,
        "put MNIST's four IDX files (plain or .gz; of train-images-idx3-ubyte.gz the MD5 sum is "
-       "f68b3c2dcbeaaa9fbdd348bbdeb94873) into a folder mnist there"},
+       "f68b3c2dcbeaaa9fbdd348bbdeb94873) into a folder mnist there",
+       "MNIST"},
       {"cifar10",
        "cifar10",
        {"cifar10", "cifar-10", "CIFAR10", "cifar-10-batches-bin"},
@@ -50,7 +56,10 @@ const std::vector<WellKnown>& well_known() {
        "put the text of char-rnn's tinyshakespeare (data/tinyshakespeare/input.txt of "
        "https://github.com/karpathy/char-rnn, 1115394 bytes) as input.txt into a folder "
        "tinyshakespeare there, or use configs/shakespeare_gpt_cpu.toml, which brings a text "
-       "along"}};
+       "along",
+       nullptr,
+       true},
+      {"synthetic", "synthetic", {}, "", 0, ""}};
   return kAll;
 }
 
@@ -96,14 +105,23 @@ DatasetOptions resolve_well_known(const DatasetOptions& options) {
     DatasetOptions resolved = options;
     resolved.format = set.format;
     if (set.classes > 0) resolved.classes = set.classes;
+    if (set.folders.empty()) return resolved;  // it has no files
     if (resolved.path.empty()) resolved.path = find_folder(set, options.search_path);
-    if (is_text(resolved) && is_folder(resolved.path))
+    if (set.one_file && is_folder(resolved.path))
       resolved.path = (fs::path(resolved.path) / set.file).lexically_normal().string();
     return resolved;
   }
-  throw ConfigurationError("unknown dataset.name \"" + options.name +
-                           "\"; expected fashion_mnist, mnist, cifar10, tiny_shakespeare or "
-                           "synthetic, or dataset.format with dataset.path");
+  std::string names;
+  for (const std::string& name : well_known_names()) names += name + ", ";
+  throw ConfigurationError("unknown dataset.name \"" + options.name + "\"; expected " + names +
+                           "or dataset.format with dataset.path");
+}
+
+std::vector<std::string> well_known_names() { return names_of_rows(well_known()); }
+
+const char* well_known_title(const std::string& name) {
+  const WellKnown* const set = find_choice(well_known(), name);
+  return set == nullptr ? nullptr : set->title;
 }
 
 FilePair mnist_files(const std::string& folder, const std::string& prefix) {

@@ -388,49 +388,6 @@ const std::vector<Formula> kUpdates = {
       v = momentum * velocity + (1 - dampening + dampening * first) * g;
       velocity = scaled ? unless_skipped(v, velocity, scale) : v;
       p = p - (scaled ? gate(lr * v, scale) : lr * v))"},
-    {kRmsprop,
-     "p[E*] grad[E*] lr[1] scale[1] squares[E*] velocity[E*]?"
-     "{alpha epsilon momentum=0 scaled=1} -> p[E*] squares[E*] velocity[E*]?",
-     R"(
-      g = scaled ? scaled_gradient(grad, scale) : grad;
-      s = alpha * squares + (1 - alpha) * (g * g);
-      u = g / (sqrt(s) + epsilon);
-      v = momentum ? momentum * velocity + u : u;
-      squares = scaled ? unless_skipped(s, squares, scale) : s;
-      velocity = scaled ? unless_skipped(v, velocity, scale) : v;
-      p = p - (scaled ? gate(lr * v, scale) : lr * v))"},
-    {kRmspropCentered,
-     "p[E*] grad[E*] lr[1] scale[1] squares[E*] centre[E*] velocity[E*]?"
-     "{alpha epsilon momentum=0 scaled=1} -> p[E*] squares[E*] centre[E*] velocity[E*]?",
-     R"(
-      g = scaled ? scaled_gradient(grad, scale) : grad;
-      s = alpha * squares + (1 - alpha) * (g * g);
-      m = alpha * centre + (1 - alpha) * g;
-      u = g / (sqrt(s - m * m) + epsilon);
-      v = momentum ? momentum * velocity + u : u;
-      squares = scaled ? unless_skipped(s, squares, scale) : s;
-      centre = scaled ? unless_skipped(m, centre, scale) : m;
-      velocity = scaled ? unless_skipped(v, velocity, scale) : v;
-      p = p - (scaled ? gate(lr * v, scale) : lr * v))"},
-    {kAdagrad,
-     "p[E*] grad[E*] lr[1] scale[1] squares[E*] {epsilon initial=0 scaled=1} -> p[E*] squares[E*]",
-     R"(
-      g = scaled ? scaled_gradient(grad, scale) : grad;
-      s = squares + g * g;
-      u = g / (sqrt(initial ? s + initial : s) + epsilon);
-      squares = scaled ? unless_skipped(s, squares, scale) : s;
-      p = p - (scaled ? gate(lr * u, scale) : lr * u))"},
-    // `sign` is NaN where the step is.
-    {kLion,
-     "p[E*] grad[E*] lr[1] scale[1] m[E*] {beta1 beta2 weight_decay=0 scaled=1} -> p[E*] m[E*]", R"(
-      g = scaled ? scaled_gradient(grad, scale) : grad;
-      u = beta1 * m + (1 - beta1) * g;
-      sign = positive(u) - positive(-u) + gate(u, is_nan(u));
-      next = beta2 * m + (1 - beta2) * g;
-      rate = scaled ? gate(lr, scale) : lr;
-      m = scaled ? unless_skipped(next, m, scale) : next;
-      decayed = weight_decay ? p * (1 - weight_decay * rate) : p;
-      p = decayed - (scaled ? gate(rate * sign, scale) : rate * sign))"},
     {kAddWeightDecay, "g[E*] p[E*] scale[1] {weight_decay scaled=1} -> g[E*]",
      "g = g + (scaled ? gate(weight_decay / scale, scale) : weight_decay) * p"},
     // `over` and `under` are both 1 where the number is NaN, which stays.

@@ -11,10 +11,6 @@ namespace runtime::graph {
 // Optimizers. Their operands begin with parameters, gradients, learning rate [1] and scale [1], as
 // those of `sgd`; state buffers follow.
 inline constexpr const char* kSgdDampened = "sgd_dampened";
-inline constexpr const char* kRmsprop = "rmsprop";
-inline constexpr const char* kRmspropCentered = "rmsprop_centered";
-inline constexpr const char* kAdagrad = "adagrad";
-inline constexpr const char* kLion = "lion";
 
 // gradients, parameters, scale -> gradients: adds weight_decay * parameters to what the optimizer
 // makes of the gradients with this scale.
@@ -29,8 +25,6 @@ inline constexpr const char* kOpenUpdate = "_update";
 
 inline constexpr const char* kScaled = "scaled";
 inline constexpr const char* kDampening = "dampening";
-inline constexpr const char* kAlpha = "alpha";
-inline constexpr const char* kInitial = "initial";
 inline constexpr const char* kMaxValue = "max_value";
 inline constexpr const char* kDecay = "decay";
 

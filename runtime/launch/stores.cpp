@@ -143,17 +143,31 @@ bool has_pmix() {
 #endif
 }
 
+namespace {
+
+// What a store is chosen by.
+struct Asked {
+  const std::string &rendezvous, &address;
+  const RankEnvironment& ranks;
+  const GetVariable& get;
+};
+
+constexpr Row<StoreChoice (*)(const Asked&)> kRendezvous[] = {
+    {"auto", [](const Asked& a) { return found(a.address, a.ranks, a.get); }},
+    {"env", [](const Asked& a) { return found("", a.ranks, a.get); }},
+    {"file", [](const Asked& a) { return of_kind(Kind::kFile, a.rendezvous, a.address, a.get); }},
+    {"redis", [](const Asked& a) { return of_kind(Kind::kRedis, a.rendezvous, a.address, a.get); }},
+    {"pmix", [](const Asked&) { return StoreChoice{.kind = Kind::kPmix}; }}};
+
+}  // namespace
+
+std::vector<std::string> written_rendezvous() { return names_of_rows(kRendezvous); }
+
 StoreChoice choose_store(const std::string& rendezvous, const std::string& address,
                          const RankEnvironment& ranks, const GetVariable& get) {
   if (ranks.world_size == 1) return {};
-  using Choose = std::function<StoreChoice()>;
   StoreChoice choice =
-      row_of<Choose>("comm.rendezvous", rendezvous,
-                     {{"auto", [&] { return found(address, ranks, get); }},
-                      {"env", [&] { return found("", ranks, get); }},
-                      {"file", [&] { return of_kind(Kind::kFile, rendezvous, address, get); }},
-                      {"redis", [&] { return of_kind(Kind::kRedis, rendezvous, address, get); }},
-                      {"pmix", [] { return StoreChoice{.kind = Kind::kPmix}; }}})();
+      find_row("comm.rendezvous", rendezvous, kRendezvous).value({rendezvous, address, ranks, get});
   choice.run_hint = run_hint(get);
   // If nothing else tells the jobs on this machine apart, their parents do: ranks of one mpiexec
   // have one parent.

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/launch/environment.h"
 #include "runtime/launch/store.h"
@@ -17,6 +18,9 @@ struct StoreChoice {
   bool own_folder = false;    // the folder in TMPDIR for this user's runs on this machine
   std::string run_hint = {};  // for join(): what the launcher's variables distinguish jobs by
 };
+
+// The values of comm.rendezvous that something is written for.
+std::vector<std::string> written_rendezvous();
 
 // Chooses by comm.rendezvous and comm.rendezvous_address. "auto" takes the first of these that
 // exists: the folder that the launcher of this program names (RUNTIME_RENDEZVOUS), the address, a

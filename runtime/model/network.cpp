@@ -150,7 +150,7 @@ class NetworkBuilder {
   // Makes a table of rows. By default, values are drawn from N(0, 1) as in PyTorch's nn.Embedding.
   ValueId table(const Layer& layer, const std::string& name, int64_t rows, int64_t features) {
     Layer with_init = layer;
-    if (with_init.init.value_or(model_.init).kind == "default") with_init.init = Init{"normal", 1};
+    if (with_init.init.value_or(model_.init).is_default()) with_init.init = Init{"normal", 1};
     return weight(with_init, name, {rows, features}, features, rows);
   }
 
@@ -158,7 +158,7 @@ class NetworkBuilder {
   // fan-in; with every other initialisation it starts at zero.
   ValueId bias(const Layer& layer, const std::string& name, int64_t size, int64_t fan_in) {
     Init init = layer.init.value_or(model_.init);
-    if (init.kind != "default") init = {"constant", 0};
+    if (!init.is_default()) init = {"constant", 0};
     const ValueId v = parameter(name + ".bias", {size}, init);
     net_.parameters.back().fan_in = fan_in;
     return v;

@@ -2,31 +2,30 @@
 #ifndef RUNTIME_PARALLEL_SCHEDULE_H_
 #define RUNTIME_PARALLEL_SCHEDULE_H_
 
+#include <string_view>
 #include <vector>
 
 namespace runtime::parallel {
 
-// The order of forward and backward passes.
-enum class ScheduleKind {
-  // All forward passes, then all backward passes: Huang et al., "GPipe: efficient training of giant
-  // neural networks using pipeline parallelism", 2019.
-  kGpipe,
-  // One forward, one backward ("1F1B"), with a flush at the end of the step: Narayanan et al.,
-  // "Memory-efficient pipeline-parallel DNN training", 2021. As fast as GPipe; keeps fewer
-  // activations.
-  kOneForwardOneBackward,
-  // 1F1B with several stages on each rank, `ranks` stages apart: Narayanan et al., "Efficient
-  // large-scale language model training on GPU clusters using Megatron-LM", 2021. It has a smaller
-  // bubble and sends more.
-  kInterleaved,
+struct ScheduleOptions;
+
+// An order of forward and backward passes, as a row.
+struct ScheduleKind {
+  std::string_view name;  // of parallelism.pipeline_schedule
+  bool chunks;            // each rank has several stages, `ranks` stages apart
+  // The number of forwards before the first backward of a rank that has so many ranks behind it.
+  int (*warm_up)(const ScheduleOptions& options, int behind);
 };
+const std::vector<ScheduleKind>& schedule_kinds();
+// The row of this name. Throws InternalError if there is none.
+const ScheduleKind* schedule_kind(std::string_view name);
 
 // The pipeline whose forward and backward slots make_schedule() orders.
 struct ScheduleOptions {
-  ScheduleKind kind = ScheduleKind::kOneForwardOneBackward;
+  const ScheduleKind* kind = schedule_kind("1f1b");
   int ranks = 1;
   int micro_batches = 1;
-  int chunks = 1;        // stages on each rank; above 1 only with kInterleaved
+  int chunks = 1;        // stages on each rank; above 1 only with ScheduleKind::chunks
   bool backward = true;  // false: forward only, for an evaluation
 };
 

@@ -43,7 +43,7 @@ class Loss {
   }
 
  private:
-  bool classification() const { return input_.recipe.loss.name == "cross_entropy"; }
+  bool classification() const { return input_.recipe.loss.of_classes; }
 
   void compare_with_labels(const Dims& out) {
     values_.target =
@@ -75,7 +75,7 @@ class Loss {
     values_.target = graph_.add_value("targets", ValueKind::kInput,
                                       {input_.form.rows, input_.recipe.targets}, dtype_);
     std::vector<graph::Attribute> attributes;
-    if (loss.name == graph::kHuber) attributes = {{graph::kDelta, loss.huber_delta}};
+    for (const auto& [name, value] : loss.attributes) attributes.push_back({name, value});
     values_.loss = build_.regression_loss(loss.name.c_str(), values_.output, values_.target,
                                           values_.weight, attributes);
   }
@@ -108,7 +108,7 @@ class Loss {
 };
 
 void check_predictions(const Step& step, const Recipe& recipe) {
-  if (recipe.loss.name != "cross_entropy") return;
+  if (!recipe.loss.of_classes) return;
   const Dims& out = step.graph.value(step.values.output).dims;
   const int64_t predictions = graph::element_count(out) / (out[0] * out.back());
   if (predictions != recipe.labels) {

@@ -13,8 +13,6 @@ namespace runtime::step {
 
 namespace {
 
-using parallel::ScheduleKind;
-
 // The size of the first bucket in PyTorch's DistributedDataParallel.
 constexpr uint64_t kFirstBucketBytes = 1 << 20;
 // With ZeRO stages 2 and 3 a few buckets at a time are in memory, so there must be many of them.
@@ -49,11 +47,8 @@ parallel::ScheduleOptions schedule(const config::Config& config, const parallel:
   const config::Parallelism& p = config.parallelism;
   parallel::ScheduleOptions s;
   s.ranks = mesh.pipeline;
-  s.kind = row_of<ScheduleKind>("parallelism.pipeline_schedule", p.pipeline_schedule,
-                                {{"gpipe", ScheduleKind::kGpipe},
-                                 {"1f1b", ScheduleKind::kOneForwardOneBackward},
-                                 {"interleaved", ScheduleKind::kInterleaved}});
-  const bool interleaved = s.kind == ScheduleKind::kInterleaved;
+  s.kind = parallel::schedule_kind(p.pipeline_schedule);
+  const bool interleaved = s.kind->chunks;
   if (interleaved) s.chunks = kInterleavedChunks;
   s.micro_batches =
       p.microbatches > 0 ? p.microbatches : automatic_micro_batches(config, mesh, interleaved);
@@ -70,7 +65,7 @@ PipelineParallel pipeline(const config::Config& config, const parallel::Mesh& me
   p.stage_memory = rank.least_memory / p.schedule.chunks;
   // The parameters, their gradients and the optimizer's state.
   p.parameter_copies = 2 + static_cast<double>(optimizer_state(config.optimizer).size());
-  if (config.training.mixed_precision != "none") p.parameter_copies += 0.5;
+  if (config.training.mixed()) p.parameter_copies += 0.5;
   return p;
 }
 
@@ -90,7 +85,7 @@ parallel::FlatLayoutOptions bucket_sizes(const config::Config& config,
                                          const parallel::BatchSplit& batch, const RankOfJob& rank) {
   parallel::FlatLayoutOptions buckets;
   buckets.largest_buffer = rank.largest_buffer;
-  const uint64_t narrowest = config.training.mixed_precision == "none" ? 1 : 2;
+  const uint64_t narrowest = !config.training.mixed() ? 1 : 2;
   buckets.alignment = std::max(rank.alignment * narrowest, kParameterAlignment);
   buckets.world_size = batch.world_size;
   if (batch.world_size == 1 || batch.virtual_shards > 0) return buckets;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "runtime/config/choices.h"
 #include "runtime/graph/fuse.h"
 #include "runtime/graph/lower.h"
 #include "runtime/graph/open_optimizer.h"
@@ -20,34 +21,40 @@ using graph::kNone;
 using graph::ValueId;
 using graph::ValueKind;
 
-constexpr char kMomentum[] = "momentum", kFirstMoment[] = "adam_m", kSecondMoment[] = "adam_v";
-constexpr char kMeanSquare[] = "mean_square", kMeanGradient[] = "mean_gradient";
-constexpr char kSquares[] = "sum_of_squares", kLionMoment[] = "lion_m";
+// The names of the runtime's own formulas are told from those of plugins by it.
+constexpr const char* kOwn = "core.";
 
-graph::Formula formula_of(const config::OpenOperation& operation) {
-  return {operation.name, operation.signature, operation.formula};
+const config::OptimizerRow& row_of_rule(const config::UpdateRule& rule) {
+  return find_row("optimizer.name", rule.name, config::optimizers());
 }
 
-// Buffers of a plugin's optimizer are called "<plugin>.<name>.<operand>".
-std::vector<std::string> open_state(const config::OpenOperation& operation) {
-  std::vector<std::string> names = graph::optimizer_operands(formula_of(operation)).state;
-  for (std::string& name : names) name = operation.name + "." + name;
-  return names;
+// A formula of the runtime has the form of a plugin's.
+graph::Formula formula_of(const config::UpdateRule& rule) {
+  if (const auto& operation = rule.operation)
+    return {operation->name, operation->signature, operation->formula};
+  const config::OptimizerRow& row = row_of_rule(rule);
+  std::string name = kOwn + rule.name, state, attributes;
+  for (const config::StateBuffer& b : config::state_buffers_of(rule)) {
+    state += " " + b.operand + "[E*]";
+    if (!b.key.empty()) name += "." + b.key;  // an operation of its own, with other operands
+  }
+  for (const auto& [attribute, value] : config::attributes_of(rule)) attributes += " " + attribute;
+  return {name,
+          "p[E*] g[E*] lr[1]" + state + (row.step ? " step {" : " {") + attributes + "} -> p[E*]" +
+              state,
+          row.formula};
 }
 
-// The names of a rule's state buffers, in the order of the operation's operands.
+// The names of a rule's state buffers, in the order of the operation's operands. Those of a
+// plugin's optimizer are called "<plugin>.<name>.<operand>".
 std::vector<std::string> state_of(const config::UpdateRule& rule) {
-  if (rule.operation != nullptr) return open_state(*rule.operation);
-  using Names = std::vector<std::string>;
-  Names names = row_of<Names>("optimizer.name", rule.name,
-                              {{"sgd", {}},
-                               {"adam", {kFirstMoment, kSecondMoment}},
-                               {"adamw", {kFirstMoment, kSecondMoment}},
-                               {"rmsprop", {kMeanSquare}},
-                               {"adagrad", {kSquares}},
-                               {"lion", {kLionMoment}}});
-  if (rule.centered) names.push_back(kMeanGradient);
-  if (rule.momentum != 0) names.push_back(kMomentum);
+  std::vector<std::string> names;
+  if (rule.operation == nullptr) {
+    for (const config::StateBuffer& b : config::state_buffers_of(rule)) names.push_back(b.buffer);
+    return names;
+  }
+  for (const std::string& operand : graph::optimizer_operands(formula_of(rule)).state)
+    names.push_back(rule.name + "." + operand);
   return names;
 }
 
@@ -73,15 +80,12 @@ class AddOptimizer {
   using Attributes = std::vector<graph::Attribute>;
 
   void add_update(const config::UpdateRule& rule) {
-    if (rule.operation != nullptr) return add_open(rule);
+    if (rule.operation != nullptr || !row_of_rule(rule).formula.empty()) return add_formula(rule);
     using Add = void (AddOptimizer::*)(const config::UpdateRule&);
     const Add add = row_of<Add>("optimizer.name", rule.name,
                                 {{"sgd", &AddOptimizer::add_sgd},
                                  {"adam", &AddOptimizer::add_adam},
-                                 {"adamw", &AddOptimizer::add_adam},
-                                 {"rmsprop", &AddOptimizer::add_rmsprop},
-                                 {"adagrad", &AddOptimizer::add_adagrad},
-                                 {"lion", &AddOptimizer::add_lion}});
+                                 {"adamw", &AddOptimizer::add_adam}});
     (this->*add)(rule);
   }
 
@@ -157,49 +161,24 @@ class AddOptimizer {
 
   // Adam is AdamW whose weight decay is in the gradient.
   void add_adam(const config::UpdateRule& rule) {
-    const bool decoupled = rule.name == "adamw";
+    const bool decoupled = row_of_rule(rule).decoupled;
     if (!decoupled) add_weight_decay(rule);
-    const std::vector<double> betas = config::betas_of(rule);
+    const config::AttributeValues values = config::attributes_of(rule);
     add(rule, RT_OP_ADAMW,
-        {{RT_ATTR_BETA1, betas.at(0)},
-         {RT_ATTR_BETA2, betas.at(1)},
-         {RT_ATTR_EPSILON, config::eps_of(rule)},
+        {{RT_ATTR_BETA1, values.at(RT_ATTR_BETA1)},
+         {RT_ATTR_BETA2, values.at(RT_ATTR_BETA2)},
+         {RT_ATTR_EPSILON, values.at("eps")},
          {RT_ATTR_WEIGHT_DECAY, decoupled ? rule.weight_decay : 0}},
         {step()});
   }
 
-  void add_rmsprop(const config::UpdateRule& rule) {
-    add_weight_decay(rule);
-    add(rule, rule.centered ? graph::kRmspropCentered : graph::kRmsprop,
-        {{graph::kAlpha, rule.alpha},
-         {RT_ATTR_EPSILON, config::eps_of(rule)},
-         {RT_ATTR_MOMENTUM, rule.momentum},
-         scaled()});
-  }
-
-  void add_adagrad(const config::UpdateRule& rule) {
-    add_weight_decay(rule);
-    add(rule, graph::kAdagrad,
-        {{RT_ATTR_EPSILON, config::eps_of(rule)},
-         {graph::kInitial, rule.initial_accumulator},
-         scaled()});
-  }
-
-  void add_lion(const config::UpdateRule& rule) {
-    const std::vector<double> betas = config::betas_of(rule);
-    add(rule, graph::kLion,
-        {{RT_ATTR_BETA1, betas.at(0)},
-         {RT_ATTR_BETA2, betas.at(1)},
-         {RT_ATTR_WEIGHT_DECAY, rule.weight_decay},
-         scaled()});
-  }
-
-  // A plugin's rule whose attributes do not include weight decay has it in the gradient.
-  void add_open(const config::UpdateRule& rule) {
-    const graph::Formula formula = formula_of(*rule.operation);
-    if (!rule.attributes.contains(RT_ATTR_WEIGHT_DECAY)) add_weight_decay(rule);
+  // A rule whose attributes do not include weight decay has it in the gradient.
+  void add_formula(const config::UpdateRule& rule) {
+    const graph::Formula formula = formula_of(rule);
+    const config::AttributeValues values = config::attributes_of(rule);
+    if (!values.contains(RT_ATTR_WEIGHT_DECAY)) add_weight_decay(rule);
     Attributes attributes;
-    for (const auto& [name, value] : rule.attributes) attributes.push_back({name, value});
+    for (const auto& [name, value] : values) attributes.push_back({name, value});
     const graph::OpenOperation made = graph::make_open_optimizer(formula, attributes);
     graph::add_operation(graph_, made);
     attributes.push_back(scaled());

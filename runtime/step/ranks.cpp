@@ -22,9 +22,9 @@ void require_data_only(bool good, const std::string& key, const std::string& why
 
 void check_model_parallel(const config::Config& config) {
   const config::Parallelism& p = config.parallelism;
-  require_data_only(p.update == "synchronous", "parallelism.update = \"asynchronous\"",
+  require_data_only(!p.asynchronous(), "parallelism.update = \"asynchronous\"",
                     "no rank has the whole model");
-  require_data_only(p.share == "equal", "parallelism.share = \"by_speed\"",
+  require_data_only(!p.by_speed(), "parallelism.share = \"by_speed\"",
                     "the ranks of one model wait for each other");
   require_data_only(!config.debug.deterministic, "debug.deterministic",
                     "virtual shards are for data-parallel ranks");
@@ -78,7 +78,7 @@ config::Config resolve_ranks(config::Config config, int world_size) {
 }
 
 bool is_asynchronous(const config::Config& config, int world_size) {
-  return config.parallelism.update == "asynchronous" && config.parallelism.max_staleness > 0 &&
+  return config.parallelism.asynchronous() && config.parallelism.max_staleness > 0 &&
          world_size > 1;
 }
 

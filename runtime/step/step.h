@@ -49,8 +49,9 @@ struct StepForm {
 // The loss, with "auto" resolved, see [training].
 struct LossRecipe {
   std::string name = "cross_entropy";
-  double label_smoothing = 0;  // of cross_entropy
-  double huber_delta = 1;      // of huber
+  bool of_classes = true;                   // it compares with labels, else with numbers
+  double label_smoothing = 0;               // of a loss of classes
+  config::AttributeValues attributes = {};  // of its formula
 };
 
 // The recipe says what a run trains; it is the same for all of its steps and ranks.

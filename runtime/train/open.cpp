@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "runtime/config/choices.h"
 #include "runtime/data/safetensors.h"
 #include "runtime/error.h"
 #include "runtime/row_of.h"
@@ -39,7 +40,8 @@ std::string find_data(const std::string& key, const std::string& path,
 int workers(const config::Config& config) {
   constexpr int kMost = 8;
   if (config.dataset.workers > 0) return config.dataset.workers;
-  if (config.dataset.format != "images") return 1;
+  const config::Format* const format = config::format_of(config.dataset);
+  if (format == nullptr || !format->decodes) return 1;
   return std::min(threads_of_rank(config), kMost);
 }
 
@@ -63,11 +65,13 @@ data::DatasetOptions data_options(const config::Config& config, const char* sear
       find_data("validation_target_path", d.validation_target_path, o.search_path);
   o.features = d.features;
   o.target = d.target;
-  if (d.header != config::Dataset().header) o.header = d.header == "yes";
-  o.classification = d.task != "regression";
-  o.next_token = d.task == "next_token";
+  o.header = row_of<std::optional<bool>>("dataset.header", d.header,
+                                         {{"auto", std::nullopt}, {"yes", true}, {"no", false}});
+  o.classification = !config::is_regression(d);
+  o.next_token = config::task_of(d).language;
   o.tokenizer = d.tokenizer;
-  if (o.tokenizer.empty() && data::is_text(o) && o.format != "tokens") o.tokenizer = "char";
+  if (const auto* format = config::format_of(d); format != nullptr && o.tokenizer.empty())
+    o.tokenizer = format->tokenizer;
   o.tokenizer_path = find_data("tokenizer_path", d.tokenizer_path, o.search_path);
   o.token_type = d.token_type;
   o.stride = d.stride;
@@ -104,15 +108,16 @@ std::string fault_of_targets(const std::vector<float>& targets, bool of_one_choi
 }
 
 // Throws DataError if the loss has no meaning for a target.
-void check_targets(const data::Dataset& part, const std::string& loss) {
-  const bool of_one_choice = loss == "kl_divergence";
-  if (!of_one_choice && loss != "binary_cross_entropy") return;
+void check_targets(const data::Dataset& part, const std::string& name) {
+  const config::Loss& loss = config::loss_of(name, part.spec().classes > 0);
+  const bool of_one_choice = loss.targets == config::Targets::kOneChoice;
+  if (!of_one_choice && loss.targets != config::Targets::kProbabilities) return;
   std::vector<float> targets(static_cast<size_t>(part.spec().targets));
   for (int64_t i = 0; i < part.size(); ++i) {
     part.read_targets(i, targets.data());
     const std::string fault = fault_of_targets(targets, of_one_choice);
     if (fault.empty()) continue;
-    throw DataError("training.loss = \"" + loss + "\", " + part.description() + ": sample " +
+    throw DataError("training.loss = \"" + name + "\", " + part.description() + ": sample " +
                     std::to_string(i) + ": " + fault +
                     "; change the data, or use training.loss = \"mean_squared_error\"");
   }

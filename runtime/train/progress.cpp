@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/config/choices.h"
 #include "runtime/train/schedule.h"
 
 namespace runtime::train {
@@ -20,7 +21,7 @@ Plateau::Plateau(const config::Config& config)
       least_factor_(base_rate(config) > 0 ? config_.min_lr / base_rate(config) : 0) {}
 
 void Plateau::add(double value) {
-  if (config_.name != "plateau") return;
+  if (!config::schedule_of(config_).validates) return;
   const double margin = config_.threshold * std::abs(state_.best);
   const bool better = is_better(value, state_.best, larger_is_better_, margin);
   if (better) state_.best = value;

@@ -389,7 +389,7 @@ class Run {
     const std::string text =
         "the loss of step " + std::to_string(r.step + 1) + " is " + formatted("%f", r.loss) +
         "; lower optimizer.lr, clip gradients with training.max_norm, or check the data";
-    if (config_.debug.nan == "stop") throw NumericError(text);
+    if (config_.debug.stops_at_nan()) throw NumericError(text);
     if (!warned_) reporter_.note("warning: " + text);
     warned_ = true;
   }
@@ -531,7 +531,7 @@ class Run {
         "the validation loss after step " + std::to_string(trainer_.steps_done()) + " is " +
         formatted("%f", loss) +
         "; lower optimizer.lr, clip gradients with training.max_norm, or check the validation data";
-    if (config_.debug.nan == "stop") {
+    if (config_.debug.stops_at_nan()) {
       result_.numeric_error = text;
     } else {
       reporter_.note("warning: " + text);

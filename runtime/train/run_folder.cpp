@@ -114,7 +114,7 @@ RunFolder::RunFolder(const config::Config& config, const std::string& launch) : 
   if (path_.empty()) path_ = make_new_folder(parent);
   make_folders(path_);
   std::error_code ignored;
-  goes_on_ = config.checkpoint.resume == "auto" ||
+  goes_on_ = config.checkpoint.resumes_newest() ||
              (!earlier.empty() && fs::equivalent(path_, earlier, ignored));
   marker_.file = path_ / kMarker;
   const bool marked = open_marker();
@@ -134,7 +134,7 @@ fs::path RunFolder::earlier_run(const config::Config& config, const fs::path& pa
   }
   const std::string& resume = config.checkpoint.resume;
   if (resume.empty()) return {};
-  return resume == "auto" ? newest_run(parent) : run_of(resume);
+  return config.checkpoint.resumes_newest() ? newest_run(parent) : run_of(resume);
 }
 
 RunFolder::Marker::~Marker() {
@@ -205,7 +205,8 @@ void RunFolder::write_marker() {
 fs::path RunFolder::find_checkpoint(const config::Config& config,
                                     const std::function<void(const std::string&)>& warn) const {
   const std::string& resume = config.checkpoint.resume;
-  const bool own = resume.empty() || resume == "auto";
+  const bool automatic = config.checkpoint.resumes_newest();
+  const bool own = resume.empty() || automatic;
   if (resume.empty() && !same_launch_) return {};
   const bool any = !list_checkpoints(path_ / kCheckpoints).empty();
   fs::path newest = any && (goes_on_ || same_launch_) ? newest_checkpoint(path_, warn) : fs::path{};
@@ -214,7 +215,7 @@ fs::path RunFolder::find_checkpoint(const config::Config& config,
                     ": none of the checkpoints is whole, so that training cannot go on; look at "
                     "the warnings, or set job.dump_folder to another folder to begin at step 0");
   }
-  if (resume == "auto" && !any && fs::exists(path_ / kUnsaved)) {
+  if (automatic && !any && fs::exists(path_ / kUnsaved)) {
     throw DataError("--resume auto: " + path_.string() +
                     " has no checkpoint, because its run could not save one (" + kUnsaved +
                     " in it says why); set job.dump_folder to a folder that all machines share, or "

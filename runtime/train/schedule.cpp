@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <numbers>
 
 #include "runtime/row_of.h"
@@ -12,77 +11,91 @@ namespace runtime::train {
 
 namespace {
 
-constexpr const char* kNameKey = "lr_scheduler.name";
-
 // A half cosine from 1 at p = 0 to 0 at p = 1.
 double half_cosine(double p) { return (1 + std::cos(std::numbers::pi * p)) / 2; }
 
-// The progress from step `begin` to the end of the decay, from 0 to 1.
-double progress(const config::LrScheduler& scheduler, int64_t begin, int64_t step, int64_t total) {
-  const int64_t end = scheduler.decay_steps > 0 ? scheduler.decay_steps : total;
-  const auto whole = static_cast<double>(std::max<int64_t>(1, end - begin));
-  return std::clamp(static_cast<double>(step - begin) / whole, 0.0, 1.0);
-}
+// A step of a run, for the schedule of which its members are the arguments.
+struct At {
+  const config::LrScheduler& s;
+  int64_t step, total, steps_per_epoch;
+  double start, end;  // the rates that a decay begins and ends with
 
-// The decays by gamma so far; those of "exponential" come gradually if decay_steps is given.
-double decays(const config::LrScheduler& scheduler, int64_t step, int64_t steps_per_epoch) {
-  const int64_t epoch = step / steps_per_epoch;
-  const double gradual = scheduler.decay_steps > 0 ? static_cast<double>(step) /
-                                                         static_cast<double>(scheduler.decay_steps)
-                                                   : static_cast<double>(epoch);
-  const auto passed = std::count_if(scheduler.milestones.begin(), scheduler.milestones.end(),
-                                    [&](int64_t milestone) { return milestone <= epoch; });
-  return row_of<double>(kNameKey, scheduler.name,
-                        {{"exponential", gradual},
-                         {"step", static_cast<double>(epoch / scheduler.step_size)},
-                         {"multi_step", static_cast<double>(passed)}});
-}
+  int64_t epoch() const { return step / steps_per_epoch; }
 
-// The progress within a period, from 0 to just below 1.
-double progress_in_period(const config::LrScheduler& scheduler, int64_t step) {
-  int64_t length = scheduler.period_steps;
-  while (scheduler.period_factor > 1 && step >= length) {
-    step -= length;
-    length *= scheduler.period_factor;
+  // The progress from step `begin` to the end of the decay, from 0 to 1.
+  double progress(int64_t begin) const {
+    const int64_t last = s.decay_steps > 0 ? s.decay_steps : total;
+    const auto whole = static_cast<double>(std::max<int64_t>(1, last - begin));
+    return std::clamp(static_cast<double>(step - begin) / whole, 0.0, 1.0);
   }
-  return static_cast<double>(step % length) / static_cast<double>(length);
+  double progress() const { return progress(s.warmup_steps); }
+
+  // The progress within a period, from 0 to just below 1.
+  double progress_in_period() const {
+    int64_t length = s.period_steps, at = std::max<int64_t>(0, step - s.warmup_steps);
+    while (s.period_factor > 1 && at >= length) {
+      at -= length;
+      length *= s.period_factor;
+    }
+    return static_cast<double>(at % length) / static_cast<double>(length);
+  }
+
+  // The rate after so many decays by gamma.
+  double decayed(double decays) const { return std::max(end, start * std::pow(s.gamma, decays)); }
+
+  // The rate at this share of the way from min_lr to lr.
+  double at_height(double share) const { return end + (start - end) * share; }
+};
+
+double exponential(const At& a) {
+  return a.decayed(a.s.decay_steps > 0
+                       ? static_cast<double>(a.step) / static_cast<double>(a.s.decay_steps)
+                       : static_cast<double>(a.epoch()));
 }
 
-// The share of the way down that "warmup_stable_decay" has not gone.
-double late_decay(const config::LrScheduler& s, int64_t step, int64_t total) {
-  const double late = progress(s, s.warmup_steps + s.stable_steps, step, total);
-  return row_of<double>("lr_scheduler.decay", s.decay,
-                        {{"linear", 1 - late}, {"cosine", half_cosine(late)}});
+double multi_step(const At& a) {
+  const auto passed = std::count_if(a.s.milestones.begin(), a.s.milestones.end(),
+                                    [&](int64_t milestone) { return milestone <= a.epoch(); });
+  return a.decayed(static_cast<double>(passed));
 }
 
-// The share of the way from min_lr to lr at which the rate is.
-double height(const config::LrScheduler& s, int64_t step, int64_t total) {
-  const double p = progress(s, s.warmup_steps, step, total);
-  const int64_t decaying = std::max<int64_t>(0, step - s.warmup_steps);
-  return row_of<std::function<double()>>(
-      kNameKey, s.name,
-      {{"cosine", [&] { return half_cosine(p); }},
-       {"linear", [&] { return 1 - p; }},
-       {"polynomial", [&] { return std::pow(1 - p, s.power); }},
-       {"cosine_restarts", [&] { return half_cosine(progress_in_period(s, decaying)); }},
-       {"warmup_stable_decay", [&] { return late_decay(s, step, total); }}})();
+double warmup_stable_decay(const At& a) {
+  const double late = a.progress(a.s.warmup_steps + a.s.stable_steps);
+  return a.at_height(row_of<double>("lr_scheduler.decay", a.s.decay,
+                                    {{"linear", 1 - late}, {"cosine", half_cosine(late)}}));
 }
 
 // Up from first_factor to 1 and down to last_factor; the last step has the last rate.
-double one_cycle(const config::LrScheduler& s, int64_t step, int64_t total) {
-  const int64_t steps = s.decay_steps > 0 ? s.decay_steps : total;
-  const double up = s.warmup_share * static_cast<double>(steps) - 1,
-               last = static_cast<double>(steps - 1), at = static_cast<double>(step);
-  if (at <= up) return 1 + (s.first_factor - 1) * half_cosine(up > 0 ? at / up : 1);
+double one_cycle(const At& a) {
+  const int64_t steps = a.s.decay_steps > 0 ? a.s.decay_steps : a.total;
+  const double up = a.s.warmup_share * static_cast<double>(steps) - 1,
+               last = static_cast<double>(steps - 1), at = static_cast<double>(a.step);
   const double down = last > up ? std::min(1.0, (at - up) / (last - up)) : 1;
-  return s.last_factor + (1 - s.last_factor) * half_cosine(down);
+  const double factor = at <= up ? 1 + (a.s.first_factor - 1) * half_cosine(up > 0 ? at / up : 1)
+                                 : a.s.last_factor + (1 - a.s.last_factor) * half_cosine(down);
+  return std::max(a.end, a.start * factor);
 }
 
-bool decays_by_epochs(const std::string& name) {
-  return name == "step" || name == "multi_step" || name == "exponential";
-}
+double constant(const At& a) { return a.start; }
+
+// The rate of each schedule, without warm-up.
+constexpr Row<double (*)(const At&)> kSchedules[] = {
+    {"constant", constant},
+    {"step", [](const At& a) { return a.decayed(static_cast<double>(a.epoch() / a.s.step_size)); }},
+    {"multi_step", multi_step},
+    {"exponential", exponential},
+    {"cosine", [](const At& a) { return a.at_height(half_cosine(a.progress())); }},
+    {"cosine_restarts",
+     [](const At& a) { return a.at_height(half_cosine(a.progress_in_period())); }},
+    {"linear", [](const At& a) { return a.at_height(1 - a.progress()); }},
+    {"polynomial", [](const At& a) { return a.at_height(std::pow(1 - a.progress(), a.s.power)); }},
+    {"one_cycle", one_cycle},
+    {"warmup_stable_decay", warmup_stable_decay},
+    {"plateau", constant}};
 
 }  // namespace
+
+std::vector<std::string> written_schedules() { return names_of_rows(kSchedules); }
 
 double base_rate(const config::Config& config) {
   const config::LrScheduler& scheduler = config.lr_scheduler;
@@ -101,18 +114,11 @@ int64_t total_steps(const config::Config& config, int64_t steps_per_epoch) {
 double learning_rate(const config::Config& config, int64_t step, int64_t steps_per_epoch) {
   const config::LrScheduler& scheduler = config.lr_scheduler;
   const double start = base_rate(config), end = std::min(scheduler.min_lr, start);
-  const int64_t total = total_steps(config, steps_per_epoch);
-  if (scheduler.name == "one_cycle")
-    return std::max(end, start * one_cycle(scheduler, step, total));
-  double lr = start;
-  if (decays_by_epochs(scheduler.name)) {
-    lr = std::max(end, start * std::pow(scheduler.gamma, decays(scheduler, step, steps_per_epoch)));
-  } else if (scheduler.name != "constant" && scheduler.name != "plateau") {
-    lr = end + (start - end) * height(scheduler, step, total);
-  }
-  if (step < scheduler.warmup_steps)
-    lr *= static_cast<double>(step + 1) / static_cast<double>(scheduler.warmup_steps);
-  return lr;
+  const double lr = find_row("lr_scheduler.name", scheduler.name, kSchedules)
+                        .value({scheduler, step, total_steps(config, steps_per_epoch),
+                                steps_per_epoch, start, end});
+  if (step >= scheduler.warmup_steps) return lr;
+  return lr * (static_cast<double>(step + 1) / static_cast<double>(scheduler.warmup_steps));
 }
 
 }  // namespace runtime::train

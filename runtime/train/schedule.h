@@ -3,10 +3,15 @@
 #define RUNTIME_TRAIN_SCHEDULE_H_
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "runtime/config/config.h"
 
 namespace runtime::train {
+
+// The names of the schedules that something is written for.
+std::vector<std::string> written_schedules();
 
 // The number of steps of the run, from the configuration: steps, or epochs of `steps_per_epoch`.
 int64_t total_steps(const config::Config& config, int64_t steps_per_epoch);

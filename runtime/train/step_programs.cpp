@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/config/choices.h"
 #include "runtime/error.h"
 #include "runtime/exec/encode.h"
 #include "runtime/model/layer_types.h"
@@ -74,8 +75,9 @@ void agree_on_devices(step::RankOfJob& rank, plugins::host::Device& device,
 
 step::Recipe make_recipe(const config::Config& config, const data::SampleSpec& spec) {
   step::Recipe r;
-  r.loss = {resolve_loss(config.training, spec), config.training.label_smoothing,
-            config.training.huber_delta};
+  const config::Loss& loss = resolve_loss(config.training, spec);
+  r.loss = {loss.name, loss.of_classes(), config.training.label_smoothing,
+            attributes_of(loss, config.training)};
   r.classes = spec.classes;
   r.labels = spec.labels;
   r.targets = spec.targets;
@@ -106,14 +108,14 @@ step::RankOfJob rank_of_job(plugins::host::Device& device, exec::Collectives* co
 
 }  // namespace
 
-std::string resolve_loss(const config::Training& training, const data::SampleSpec& spec) {
-  std::string natural = spec.classes > 0 ? "cross_entropy" : "mean_squared_error";
-  if (training.loss == "auto") return natural;
-  if ((training.loss == "cross_entropy") == (spec.classes > 0)) return training.loss;
+const config::Loss& resolve_loss(const config::Training& training, const data::SampleSpec& spec) {
+  const bool classes = spec.classes > 0;
+  const config::Loss& loss = config::loss_of(training.loss, classes);
+  if (loss.of_classes() == classes) return loss;
   throw ConfigurationError("training.loss = \"" + training.loss +
                            "\" does not fit a data set for " +
-                           (spec.classes > 0 ? "classification" : "regression") + "; use \"" +
-                           natural + "\" or \"auto\"");
+                           (classes ? "classification" : "regression") + "; use \"" +
+                           config::loss_of("auto", classes).name + "\" or \"auto\"");
 }
 
 void check_model(const config::Config& config, const data::SampleSpec& spec) {

@@ -19,6 +19,10 @@
 #include "runtime/step/step.h"
 #include "runtime/step/strategy.h"
 
+namespace runtime::config {
+struct Loss;
+}
+
 namespace runtime::train {
 
 // One step form's values and compiled program.
@@ -160,7 +164,7 @@ class StepPrograms {
 
 // The loss function for `training.loss`, with "auto" resolved. Throws ConfigurationError if it does
 // not fit the data set.
-std::string resolve_loss(const config::Training& training, const data::SampleSpec& spec);
+const config::Loss& resolve_loss(const config::Training& training, const data::SampleSpec& spec);
 
 // Throws ConfigurationError if samples of the data set do not fit the model's input, its outputs,
 // the loss or the metrics. It needs no device.

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "plugins/host/drain.h"
+#include "runtime/config/metrics.h"
 #include "runtime/error.h"
 #include "runtime/step/freeze.h"
 #include "runtime/train/formatted.h"
@@ -242,7 +243,7 @@ Trainer::Trainer(std::shared_ptr<StepPrograms> programs)
   State& s = *state_;
   const config::Config& config = s.programs.config();
   s.losses = std::make_unique<LossWindow>(s.programs.device(), s.programs.dtype());
-  if (s.collectives() != nullptr && config.parallelism.share == "by_speed" &&
+  if (s.collectives() != nullptr && config.parallelism.by_speed() &&
       s.programs.strategy().batch.weights.empty())
     s.measure_speed();
   s.initialise();
@@ -299,7 +300,7 @@ void Trainer::confirm_results() {
 }
 
 double Evaluation::monitored(const std::string& monitor) const {
-  if (monitor == "loss") return loss;
+  if (config::is_loss(monitor)) return loss;
   const double* const value = metrics.find(monitor);
   return value == nullptr ? accuracy : *value;
 }

@@ -16,6 +16,7 @@
 #include "runtime/error.h"
 #include "runtime/exec/encode.h"
 #include "runtime/graph/graph.h"
+#include "runtime/row_of.h"
 #include "runtime/step/freeze.h"
 
 namespace runtime::train {
@@ -74,21 +75,37 @@ struct Source {
   double scale;  // the constant, the bound or the standard deviation
 };
 
+// The inits, from the argument and the numbers of inputs and outputs.
+struct InitSource {
+  const char* name;
+  Source (*source)(double value, double fan_in, double fan_out);
+};
+
+constexpr Source uniform_source(double bound) { return {Source::Kind::kUniform, bound}; }
+constexpr Source normal_source(double deviation) { return {Source::Kind::kNormal, deviation}; }
+
+constexpr InitSource kInits[] = {
+    {"constant",
+     [](double value, double, double) {
+       return Source{Source::Kind::kConstant, value};
+     }},
+    {"uniform", [](double value, double, double) { return uniform_source(value); }},
+    {"normal", [](double value, double, double) { return normal_source(value); }},
+    // Both weight and bias as in torch.nn.Linear and Conv2d: kaiming_uniform with a = sqrt(5),
+    // which is uniform within 1 / sqrt(fan_in).
+    {"default", [](double, double in, double) { return uniform_source(1 / std::sqrt(in)); }},
+    // Glorot and Bengio, 2010; He et al., 2015 (gain of ReLU).
+    {"xavier_uniform",
+     [](double, double in, double out) { return uniform_source(std::sqrt(6 / (in + out))); }},
+    {"xavier_normal",
+     [](double, double in, double out) { return normal_source(std::sqrt(2 / (in + out))); }},
+    {"kaiming_uniform",
+     [](double, double in, double) { return uniform_source(std::sqrt(6 / in)); }},
+    {"kaiming_normal", [](double, double in, double) { return normal_source(std::sqrt(2 / in)); }}};
+
 Source source_of(const Parameter& p) {
-  const std::string& kind = p.init.kind;
-  const double fan_in = static_cast<double>(p.fan_in), fan_out = static_cast<double>(p.fan_out);
-  if (kind == "constant") return {Source::Kind::kConstant, p.init.value};
-  if (kind == "uniform") return {Source::Kind::kUniform, p.init.value};
-  if (kind == "normal") return {Source::Kind::kNormal, p.init.value};
-  // Both weight and bias as in torch.nn.Linear and Conv2d: kaiming_uniform with a = sqrt(5), which
-  // is uniform within 1 / sqrt(fan_in).
-  if (kind == "default") return {Source::Kind::kUniform, 1 / std::sqrt(fan_in)};
-  // Glorot and Bengio, 2010; He et al., 2015 (gain of ReLU).
-  if (kind == "xavier_uniform") return {Source::Kind::kUniform, std::sqrt(6 / (fan_in + fan_out))};
-  if (kind == "xavier_normal") return {Source::Kind::kNormal, std::sqrt(2 / (fan_in + fan_out))};
-  if (kind == "kaiming_uniform") return {Source::Kind::kUniform, std::sqrt(6 / fan_in)};
-  if (kind == "kaiming_normal") return {Source::Kind::kNormal, std::sqrt(2 / fan_in)};
-  throw ConfigurationError("parameter '" + p.name + "': init '" + kind + "' is unknown");
+  return find_row("init", p.init.kind, kInits)
+      .source(p.init.value, static_cast<double>(p.fan_in), static_cast<double>(p.fan_out));
 }
 
 // The values from index `first`, a multiple of 4, on.
@@ -201,6 +218,8 @@ void check_exception(const std::string& pattern, const data::TensorFile& file,
 }
 
 }  // namespace
+
+std::vector<std::string> written_inits() { return names_of_rows(kInits); }
 
 std::vector<double> initial_values(const Parameter& p, int64_t count, uint64_t seed) {
   std::vector<double> out(static_cast<size_t>(count));

@@ -17,6 +17,9 @@ inline constexpr const char* kCharacters = "characters";
 // In the metadata of weights: how the data were prepared (data/preparation.h).
 inline constexpr const char* kPreparation = "preparation";
 
+// The names of the inits that something is written for.
+std::vector<std::string> written_inits();
+
 // The `count` initial values of a parameter in file order (PyTorch's layout). They are drawn with
 // Philox from the seed and the parameter's name only, so they depend on no backend, thread or rank.
 std::vector<double> initial_values(const model::Parameter& parameter, int64_t count, uint64_t seed);

@@ -172,7 +172,7 @@ exec::CompileOptions with_decisions(exec::CompileOptions options, const Resumed&
 void take_decisions(StepPrograms& programs, const Resumed& from) {
   const SavedState& state = from.manifest.state;
   const parallel::Mesh& mesh = programs.strategy().mesh;
-  if (state.mesh.data == mesh.data && programs.config().parallelism.share == "by_speed")
+  if (state.mesh.data == mesh.data && programs.config().parallelism.by_speed())
     programs.set_speeds(state.speeds);
   if (state.mesh.pipeline == mesh.pipeline && mesh.pipeline > 1) programs.set_stages(state.stages);
 }

@@ -22,6 +22,32 @@ int64_t sum(const std::vector<int64_t>& counts) {
   return std::accumulate(counts.begin(), counts.end(), int64_t{0});
 }
 
+// A metric of one class, or (`micro`) of the sums over all classes.
+struct Ratio {
+  std::string name;
+  double (*of)(int64_t hits, int64_t labels, int64_t predicted);
+  bool micro = false;
+};
+
+const std::vector<Ratio>& ratios() {
+  const auto precision = [](int64_t hits, int64_t, int64_t predicted) {
+    return quotient(hits, predicted);
+  };
+  const auto recall = [](int64_t hits, int64_t labels, int64_t) { return quotient(hits, labels); };
+  const auto f1 = [](int64_t hits, int64_t labels, int64_t predicted) {
+    return quotient(2 * hits, labels + predicted);
+  };
+  static const std::vector<Ratio> all = {{"precision", precision},
+                                         {"precision_micro", precision, true},
+                                         {"recall", recall},
+                                         {"recall_micro", recall, true},
+                                         {"f1", f1},
+                                         {"f1_micro", f1, true}};
+  return all;
+}
+
+constexpr const char* kConfusion = "confusion";
+
 // The number of logits that come before that of the label.
 int64_t place_of(const double* logits, int64_t width, int64_t label) {
   int64_t place = 0;
@@ -42,13 +68,13 @@ int64_t predicted_class(const double* logits, int64_t width) {
   return largest;
 }
 
-ClassCounts::ClassCounts(int64_t classes, int64_t outputs, bool matrix)
-    : classes_(classes),
-      outputs_(outputs),
-      hits_(classes),
-      labels_(classes),
-      predicted_(classes),
-      matrix_(matrix ? classes * outputs : 0) {}
+ClassCounts::ClassCounts(const FamilyOptions& o)
+    : classes_(o.classes),
+      outputs_(o.outputs),
+      hits_(classes_),
+      labels_(classes_),
+      predicted_(classes_),
+      matrix_(std::count(o.names.begin(), o.names.end(), kConfusion) * classes_ * outputs_) {}
 
 void ClassCounts::add(const Predictions& p) {
   for (int64_t row = 0; row < p.rows; ++row) {
@@ -66,33 +92,29 @@ void ClassCounts::combine(const Gather& gather) {
     *counts = gather_sum(gather, *counts);
 }
 
-double ClassCounts::ratio(const std::string& metric, int64_t hits, int64_t labels,
-                          int64_t predicted) const {
-  return row_of<double>("validation.metrics", metric,
-                        {{"precision", quotient(hits, predicted)},
-                         {"recall", quotient(hits, labels)},
-                         {"f1", quotient(2 * hits, labels + predicted)}});
-}
-
 double ClassCounts::value(const std::string& name) const {
-  const size_t micro = name.find("_micro");
-  const std::string metric = name.substr(0, micro);
-  if (micro != std::string::npos) return ratio(metric, sum(hits_), sum(labels_), sum(predicted_));
+  const Ratio& ratio = find_row("validation.metrics", name, ratios());
+  if (ratio.micro) return ratio.of(sum(hits_), sum(labels_), sum(predicted_));
   double total = 0;
-  for (int64_t c = 0; c < classes_; ++c)
-    total += ratio(metric, hits_[c], labels_[c], predicted_[c]);
+  for (int64_t c = 0; c < classes_; ++c) total += ratio.of(hits_[c], labels_[c], predicted_[c]);
   return total / static_cast<double>(classes_);
 }
 
-ConfusionMatrix ClassCounts::matrix() const {
+FamilyRow class_counts_row() {
+  FamilyRow row = {names_of_rows(ratios()), make_family<ClassCounts>};
+  row.metrics.emplace_back(kConfusion);
+  return row;
+}
+
+ConfusionMatrix ClassCounts::table() const {
   ConfusionMatrix rows;
   for (auto row = matrix_.begin(); row != matrix_.end(); row += outputs_)
     rows.emplace_back(row, row + outputs_);
   return rows;
 }
 
-TopK::TopK(const std::vector<int64_t>& ks) {
-  for (const int64_t k : ks) hits_[k] = 0;
+TopK::TopK(const FamilyOptions& options) {
+  for (const std::string& name : options.names) hits_[config::k_of(name)] = 0;
 }
 
 void TopK::add(const Predictions& p) {
@@ -115,5 +137,7 @@ void TopK::combine(const Gather& gather) {
 double TopK::value(const std::string& name) const {
   return quotient(hits_.at(config::k_of(name)), rows_);
 }
+
+FamilyRow top_k_row() { return {{"top_k"}, make_family<TopK>}; }
 
 }  // namespace runtime::train

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "runtime/train/metrics/family.h"
-#include "runtime/train/metrics/values.h"
 
 namespace runtime::train {
 
@@ -21,17 +20,15 @@ int64_t predicted_class(const double* logits, int64_t width);
 // scikit-learn with labels = all classes, average = "macro" or "micro" and zero_division = 0.
 class ClassCounts : public MetricFamily {
  public:
-  // `outputs`: the logits of a row, at least as many as there are classes. `matrix`: whether the
-  // confusion matrix is asked for, which takes classes x outputs numbers.
-  ClassCounts(int64_t classes, int64_t outputs, bool matrix);
+  // Outputs are the logits of a row, at least as many as there are classes. The confusion matrix
+  // takes classes x outputs numbers, if it is asked for.
+  explicit ClassCounts(const FamilyOptions& options);
   void add(const Predictions& predictions) override;
   void combine(const Gather& gather) override;
   double value(const std::string& name) const override;
-  ConfusionMatrix matrix() const;
+  ConfusionMatrix table() const override;
 
  private:
-  double ratio(const std::string& metric, int64_t hits, int64_t labels, int64_t predicted) const;
-
   const int64_t classes_, outputs_;
   // By class: labels that were predicted, labels, and predictions of a class of the data set.
   std::vector<int64_t> hits_, labels_, predicted_;
@@ -42,7 +39,7 @@ class ClassCounts : public MetricFamily {
 // ones count as larger, so that top_1 would be the accuracy.
 class TopK : public MetricFamily {
  public:
-  explicit TopK(const std::vector<int64_t>& ks);
+  explicit TopK(const FamilyOptions& options);
   void add(const Predictions& predictions) override;
   void combine(const Gather& gather) override;
   double value(const std::string& name) const override;
@@ -51,6 +48,9 @@ class TopK : public MetricFamily {
   std::map<int64_t, int64_t> hits_;  // by k
   int64_t rows_ = 0;
 };
+
+FamilyRow class_counts_row();
+FamilyRow top_k_row();
 
 }  // namespace runtime::train
 

@@ -65,8 +65,8 @@ void log_odds(const double* logits, int64_t width, double* odds) {
   odds[first] = logits[first] - log_sum_of_others(logits, width, first);
 }
 
-ClassScores::ClassScores(int64_t classes) {
-  for (int64_t c = classes == 2 ? 1 : 0; c < classes; ++c)
+ClassScores::ClassScores(const FamilyOptions& options) {
+  for (int64_t c = options.classes == 2 ? 1 : 0; c < options.classes; ++c)
     classes_.push_back(static_cast<int32_t>(c));
   scores_.resize(classes_.size());
 }
@@ -99,5 +99,7 @@ void ClassScores::combine(const Gather& gather) {
 }
 
 double ClassScores::value(const std::string&) const { return area_; }
+
+FamilyRow class_scores_row() { return {{"auroc"}, make_family<ClassScores>}; }
 
 }  // namespace runtime::train

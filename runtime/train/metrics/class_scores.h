@@ -27,7 +27,7 @@ void log_odds(const double* logits, int64_t width, double* odds);
 // rows for one class at a time.
 class ClassScores : public MetricFamily {
  public:
-  explicit ClassScores(int64_t classes);
+  explicit ClassScores(const FamilyOptions& options);
   void add(const Predictions& predictions) override;
   void combine(const Gather& gather) override;
   double value(const std::string& name) const override;
@@ -38,6 +38,8 @@ class ClassScores : public MetricFamily {
   std::vector<int32_t> labels_;             // by row of this rank
   double area_ = 0;
 };
+
+FamilyRow class_scores_row();
 
 }  // namespace runtime::train
 

@@ -3,9 +3,12 @@
 #define RUNTIME_TRAIN_METRICS_FAMILY_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/train/metrics/gather.h"
+#include "runtime/train/metrics/values.h"
 
 namespace runtime::train {
 
@@ -35,7 +38,29 @@ class MetricFamily {
   // Returns a metric over what was accumulated. `name` is a metric of this family, spelt as in
   // validation.metrics.
   virtual double value(const std::string& name) const = 0;
+  // The function returns the metric that is a table; empty: the family has none, or it was not
+  // asked for.
+  virtual ConfusionMatrix table() const { return {}; }
 };
+
+// What a family is made for.
+struct FamilyOptions {
+  int64_t classes = 0;                  // of the data set; 0 in a regression
+  int64_t targets = 0;                  // of the data set, for a sample
+  int64_t outputs = 0;                  // the numbers that the model outputs for a row
+  std::vector<std::string> names = {};  // of its metrics that are asked for
+};
+
+// A family as a row: the rows of config::metrics() that it computes, by their names.
+struct FamilyRow {
+  std::vector<std::string> metrics;
+  std::unique_ptr<MetricFamily> (*make)(const FamilyOptions& options);
+};
+
+template <class Family>
+std::unique_ptr<MetricFamily> make_family(const FamilyOptions& options) {
+  return std::make_unique<Family>(options);
+}
 
 }  // namespace runtime::train
 

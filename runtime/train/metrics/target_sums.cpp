@@ -18,6 +18,21 @@ double r2(double squared_errors, double deviations) {
   return squared_errors == 0 ? 1 : 0;
 }
 
+// A metric of one target, from its sums over `rows` samples.
+struct OfTarget {
+  std::string name;
+  double (*value)(const TargetSums::Sums& sums, double rows);
+};
+
+const std::vector<OfTarget>& of_target() {
+  using Sums = TargetSums::Sums;
+  static const std::vector<OfTarget> all = {
+      {"mse", [](const Sums& s, double rows) { return s.squared / rows; }},
+      {"mae", [](const Sums& s, double rows) { return s.absolute / rows; }},
+      {"r2", [](const Sums& s, double) { return r2(s.squared, s.deviations); }}};
+  return all;
+}
+
 }  // namespace
 
 // Chan, Golub and LeVeque, "Algorithms for computing the sample variance", 1983.
@@ -29,7 +44,8 @@ void TargetSums::Sums::merge(double rows, const Sums& other, double other_rows) 
   deviations += other.deviations + difference * difference * rows * other_rows / all;
 }
 
-TargetSums::TargetSums(int64_t targets) : targets_(targets), sums_(targets) {}
+TargetSums::TargetSums(const FamilyOptions& options)
+    : targets_(options.targets), sums_(options.targets) {}
 
 void TargetSums::add(const Predictions& p) {
   if (p.rows == 0) return;
@@ -69,14 +85,12 @@ void TargetSums::take(const double* record) {
 }
 
 double TargetSums::value(const std::string& name) const {
+  const OfTarget& metric = find_row("validation.metrics", name, of_target());
   double total = 0;
-  for (const Sums& s : sums_) {
-    total += row_of<double>("validation.metrics", name,
-                            {{"mse", s.squared / rows_},
-                             {"mae", s.absolute / rows_},
-                             {"r2", r2(s.squared, s.deviations)}});
-  }
+  for (const Sums& s : sums_) total += metric.value(s, rows_);
   return total / static_cast<double>(targets_);
 }
+
+FamilyRow target_sums_row() { return {names_of_rows(of_target()), make_family<TargetSums>}; }
 
 }  // namespace runtime::train

@@ -18,18 +18,19 @@ namespace runtime::train {
 // depend on which rank has evaluated which batch.
 class TargetSums : public MetricFamily {
  public:
-  explicit TargetSums(int64_t targets);
-  void add(const Predictions& predictions) override;
-  void combine(const Gather& gather) override;
-  double value(const std::string& name) const override;
-
- private:
   // The sums of one target over some samples.
   struct Sums {
     double absolute = 0, squared = 0;  // of the errors
     double mean = 0, deviations = 0;   // of the targets; squared deviations from their mean
     void merge(double rows, const Sums& other, double other_rows);
   };
+
+  explicit TargetSums(const FamilyOptions& options);
+  void add(const Predictions& predictions) override;
+  void combine(const Gather& gather) override;
+  double value(const std::string& name) const override;
+
+ private:
   // The sums of one batch as numbers that are gathered: its index, its rows, then the sums.
   void take(const double* record);
 
@@ -38,6 +39,8 @@ class TargetSums : public MetricFamily {
   std::vector<Sums> sums_;       // by target
   double rows_ = 0;
 };
+
+FamilyRow target_sums_row();
 
 }  // namespace runtime::train
 

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
+#include <iterator>
 #include <limits>
+#include <map>
 
 #include "runtime/config/metrics.h"
 #include "runtime/error.h"
+#include "runtime/row_of.h"
 #include "runtime/train/metrics/class_counts.h"
 #include "runtime/train/metrics/class_scores.h"
 #include "runtime/train/metrics/target_sums.h"
@@ -18,12 +20,29 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-bool contains(const Names& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+const std::vector<FamilyRow>& families() {
+  static const std::vector<FamilyRow> all = {target_sums_row(), top_k_row(), class_scores_row(),
+                                             class_counts_row()};
+  return all;
 }
 
-// Whether the validation knows the metric without looking at the predictions.
-bool is_of_loss(const std::string& name) { return name == "accuracy" || name == "perplexity"; }
+// A metric that the validation knows without looking at the predictions: a function of the loss, or
+// (null) what a validation has anyway.
+struct OfLoss {
+  std::string name;
+  double (*value)(double loss);
+};
+
+const std::vector<OfLoss>& of_loss() {
+  static const std::vector<OfLoss> all = {
+      {"accuracy", nullptr}, {"perplexity", [](double loss) { return std::exp(loss); }}};
+  return all;
+}
+
+bool computes(const FamilyRow& family, const std::string& name) {
+  const std::string& row = config::find_metric(name)->name;
+  return std::count(family.metrics.begin(), family.metrics.end(), row) > 0;
+}
 
 [[noreturn]] void refuse(const std::string& name, const std::string& why) {
   throw ConfigurationError("validation.metrics has \"" + name + "\", " + why);
@@ -40,7 +59,7 @@ void check_metric(const std::string& name, const data::SampleSpec& spec) {
   if (const int64_t k = config::k_of(name); k > 0 && k >= spec.classes)
     refuse(name, "which is always 1 with the " + classes +
                      " classes of the data set; use a k below that, or remove it");
-  if (name == "confusion" && spec.classes > kMostConfusionClasses)
+  if (metric->table && spec.classes > kMostConfusionClasses)
     refuse(name, "but the data set has " + classes + " classes, expected at most " +
                      std::to_string(kMostConfusionClasses) + "; use precision, recall and f1");
 }
@@ -55,39 +74,34 @@ void check_metrics(const Names& names, const data::SampleSpec& spec) {
   for (const std::string& name : names) check_metric(name, spec);
 }
 
-ValidationMetrics::ValidationMetrics(const Names& names, const data::SampleSpec& spec,
-                                     int64_t outputs, int32_t ignored)
-    : names_(names), ignored_(ignored) {
-  std::vector<int64_t> ks;
-  bool numbers = false, areas = false, counts = false;
-  for (const std::string& name : names_) {
-    if (is_of_loss(name)) continue;
-    if (task_of(spec) == Task::kRegression) {
-      numbers = true;
-    } else if (const int64_t k = config::k_of(name); k > 0) {
-      ks.push_back(k);
-    } else {
-      (name == "auroc" ? areas : counts) = true;
-    }
-  }
-  if (numbers) targets_ = std::make_unique<TargetSums>(spec.targets);
-  if (!ks.empty()) top_ = std::make_unique<TopK>(ks);
-  if (areas) scores_ = std::make_unique<ClassScores>(spec.classes);
-  if (counts)
-    counts_ = std::make_unique<ClassCounts>(spec.classes, outputs, contains(names_, "confusion"));
-  for (MetricFamily* family : std::initializer_list<MetricFamily*>{targets_.get(), top_.get(),
-                                                                   scores_.get(), counts_.get()}) {
-    if (family != nullptr) families_.push_back(family);
-  }
+std::vector<std::string> written_metrics() {
+  std::vector<std::string> names;
+  for (const OfLoss& metric : of_loss()) names.push_back(metric.name);
+  for (const FamilyRow& family : families())
+    names.insert(names.end(), family.metrics.begin(), family.metrics.end());
+  return names;
 }
 
-ValidationMetrics::~ValidationMetrics() = default;
-
-const MetricFamily& ValidationMetrics::family_of(const std::string& name) const {
-  if (targets_) return *targets_;
-  if (config::k_of(name) > 0) return *top_;
-  if (name == "auroc") return *scores_;
-  return *counts_;
+ValidationMetrics::ValidationMetrics(const Names& names, const data::SampleSpec& spec,
+                                     int64_t outputs, int32_t ignored)
+    : ignored_(ignored) {
+  std::map<std::string, const MetricFamily*> family_of;
+  for (const FamilyRow& row : families()) {
+    FamilyOptions options = {spec.classes, spec.targets, outputs};
+    std::copy_if(names.begin(), names.end(), std::back_inserter(options.names),
+                 [&](const std::string& name) { return computes(row, name); });
+    if (options.names.empty()) continue;
+    families_.push_back(row.make(options));
+    for (const std::string& name : options.names) family_of[name] = families_.back().get();
+  }
+  for (const std::string& name : names) {
+    if (config::find_metric(name)->table) continue;
+    if (const auto family = family_of.find(name); family != family_of.end()) {
+      numbers_.push_back({name, family->second, nullptr});
+    } else if (const auto value = find_row("validation.metrics", name, of_loss()).value) {
+      numbers_.push_back({name, nullptr, value});
+    }
+  }
 }
 
 // The rows of a batch that count, in memory of this object.
@@ -109,18 +123,20 @@ Predictions ValidationMetrics::counted(const Predictions& all) {
 
 void ValidationMetrics::add(const Predictions& predictions) {
   const Predictions some = ignored_ < 0 ? predictions : counted(predictions);
-  for (MetricFamily* family : families_) family->add(some);
+  for (const auto& family : families_) family->add(some);
 }
 
 MetricValues ValidationMetrics::combine(const Gather& gather, double loss, bool counts) {
-  for (MetricFamily* family : families_) family->combine(gather);
+  for (const auto& family : families_) family->combine(gather);
   MetricValues values;
-  for (const std::string& name : names_) {
-    if (name == "accuracy" || name == "confusion") continue;
-    const double value = name == "perplexity" ? std::exp(loss) : family_of(name).value(name);
-    values.numbers.push_back({name, counts ? value : std::numeric_limits<double>::quiet_NaN()});
+  for (const Number& n : numbers_) {
+    const double value = n.family != nullptr ? n.family->value(n.name) : n.of_loss(loss);
+    values.numbers.push_back({n.name, counts ? value : std::numeric_limits<double>::quiet_NaN()});
   }
-  if (counts_ != nullptr) values.confusion = counts_->matrix();
+  for (const auto& family : families_) {
+    if (ConfusionMatrix table = family->table(); !table.empty())
+      values.confusion = std::move(table);
+  }
   return values;
 }
 

@@ -12,11 +12,6 @@
 
 namespace runtime::train {
 
-class ClassCounts;
-class ClassScores;
-class TargetSums;
-class TopK;
-
 // What a model is trained for. Losses may be of any kind; only this decides which metrics fit.
 enum class Task { kClassification, kRegression };
 Task task_of(const data::SampleSpec& spec);
@@ -25,6 +20,9 @@ Task task_of(const data::SampleSpec& spec);
 // than 5 classes, the confusion matrix at most kMostConfusionClasses.
 void check_metrics(const std::vector<std::string>& names, const data::SampleSpec& spec);
 inline constexpr int64_t kMostConfusionClasses = 1000;
+
+// The rows of config::metrics() that something is written for, by their names.
+std::vector<std::string> written_metrics();
 
 // One rank's object for one validation, used by one thread; see MetricFamily for the calls that the
 // ranks make.
@@ -35,7 +33,6 @@ class ValidationMetrics {
   // out before scikit-learn's functions are called.
   ValidationMetrics(const std::vector<std::string>& names, const data::SampleSpec& spec,
                     int64_t outputs, int32_t ignored = -1);
-  ~ValidationMetrics();
 
   // Whether a metric needs add(), for which outputs are copied from the device. Loss, accuracy and
   // perplexity need no predictions.
@@ -47,18 +44,19 @@ class ValidationMetrics {
   MetricValues combine(const Gather& gather, double loss, bool counts = true);
 
  private:
-  const MetricFamily& family_of(const std::string& name) const;
+  // A metric that is a number: one of a family, or a function of the loss.
+  struct Number {
+    std::string name;
+    const MetricFamily* family;  // null: `of_loss` computes it
+    double (*of_loss)(double loss);
+  };
   Predictions counted(const Predictions& all);
 
-  const std::vector<std::string> names_;
   const int32_t ignored_;
   std::vector<double> outputs_;  // of the rows of a batch that count, where some are ignored
   std::vector<int32_t> labels_;
-  std::unique_ptr<TargetSums> targets_;  // these four: null where no metric needs it
-  std::unique_ptr<TopK> top_;
-  std::unique_ptr<ClassScores> scores_;
-  std::unique_ptr<ClassCounts> counts_;
-  std::vector<MetricFamily*> families_;  // those that exist
+  std::vector<std::unique_ptr<MetricFamily>> families_;  // those that a metric needs
+  std::vector<Number> numbers_;                          // in the order of the configuration
 };
 
 }  // namespace runtime::train

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "runtime/config/choices.h"
 #include "tests/runtime/config/support.h"
 
 namespace runtime::config::test {
@@ -59,17 +60,23 @@ optimizer = { lr = 0.5, momentum = 0.9, dampening = 0.5, group = [
 }
 
 TEST(Config, EachRuleHasTheDefaultsOfItsAuthors) {
+  const auto values = [](const UpdateRule& rule) {
+    std::vector<double> numbers;
+    for (const auto& [name, value] : attributes_of(rule))
+      numbers.push_back(std::get<double>(value));
+    return numbers;
+  };
   UpdateRule rule;
-  EXPECT_THAT(betas_of(rule), ElementsAre(0.9, 0.999));
-  EXPECT_EQ(eps_of(rule), 1e-8);
-  rule.name = "lion";
-  EXPECT_THAT(betas_of(rule), ElementsAre(0.9, 0.99));
-  rule.name = "adagrad";
-  EXPECT_EQ(eps_of(rule), 1e-10);
+  rule.name = "adam";
+  EXPECT_THAT(values(rule), ElementsAre(0.9, 0.999, 1e-8)) << "beta1, beta2, eps";
   rule.eps = 1e-3;
   rule.betas = {0.5, 0.6};
-  EXPECT_THAT(betas_of(rule), ElementsAre(0.5, 0.6));
-  EXPECT_EQ(eps_of(rule), 1e-3);
+  EXPECT_THAT(values(rule), ElementsAre(0.5, 0.6, 1e-3));
+  rule = {};
+  rule.name = "lion";
+  EXPECT_THAT(values(rule), ElementsAre(0.9, 0.99, 0)) << "beta1, beta2, weight_decay";
+  rule.name = "adagrad";
+  EXPECT_THAT(values(rule), ElementsAre(1e-10, 0)) << "eps, initial_accumulator";
 }
 
 TEST(Config, ReadsEverySection) {

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "runtime/config/schema.h"
 #include "tests/runtime/launch/store_support.h"
 
 namespace runtime::launch::test {
@@ -41,6 +42,12 @@ struct Case {
   Kind kind;
   std::string expected;
 };
+
+// A rendezvous has two halves: its name in the configuration, and what chooses the store.
+TEST(Stores, EachNameOfTheConfigurationIsWritten) {
+  const config::Key* const key = config::find_key(config::find_section("comm")->keys, "rendezvous");
+  EXPECT_THAT(written_rendezvous(), testing::UnorderedElementsAreArray(key->choices));
+}
 
 TEST(Stores, ARendezvousThatNothingIsWrittenForIsAFaultOfTheProgram) {
   EXPECT_THROW(choose_store("later", "/f", kHere, from({})), InternalError);

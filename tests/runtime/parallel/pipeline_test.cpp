@@ -25,9 +25,9 @@ using graph::Node;
 using graph::ValueId;
 using test::Numbers;
 
-constexpr auto kGpipe = ScheduleKind::kGpipe;
-constexpr auto k1f1b = ScheduleKind::kOneForwardOneBackward;
-constexpr auto kInterleaved = ScheduleKind::kInterleaved;
+const auto* const kGpipe = schedule_kind("gpipe");
+const auto* const k1f1b = schedule_kind("1f1b");
+const auto* const kInterleaved = schedule_kind("interleaved");
 constexpr int64_t kRows = 3;  // rows of a micro-batch
 
 struct Result {
@@ -212,7 +212,7 @@ std::string name_of(const testing::TestParamInfo<std::tuple<Net, ScheduleOptions
   const auto& [net, o] = info.param;
   const char* const kinds[] = {"Gpipe", "OneForwardOneBackward", "Interleaved"};
   const char* const nets[] = {"Mlp", "Conv", "Norm"};
-  return std::string(nets[static_cast<int>(net)]) + kinds[static_cast<int>(o.kind)] +
+  return std::string(nets[static_cast<int>(net)]) + kinds[o.kind - schedule_kinds().data()] +
          std::to_string(o.ranks) + "Ranks" + std::to_string(o.micro_batches) + "Batches";
 }
 
@@ -285,7 +285,7 @@ TEST(Pipeline, EveryParameterIsOnOneRankAndTiedOnesOnTwo) {
 
 // The memory planner uses that this schedule keeps fewer micro-batches.
 TEST(Pipeline, OneForwardOneBackwardTakesLessMemoryThanGpipe) {
-  const auto arena = [](ScheduleKind kind) {
+  const auto arena = [](const ScheduleKind* kind) {
     uint64_t bytes = 0;
     exec::on_local_ranks(2, [&](exec::LocalRank& local) {
       RankStep step(Net::kConv, kRows, {kind, 2, 8}, local.rank);

@@ -13,9 +13,9 @@
 namespace runtime::parallel {
 namespace {
 
-constexpr auto kGpipe = ScheduleKind::kGpipe;
-constexpr auto k1f1b = ScheduleKind::kOneForwardOneBackward;
-constexpr auto kInterleaved = ScheduleKind::kInterleaved;
+const auto* const kGpipe = schedule_kind("gpipe");
+const auto* const k1f1b = schedule_kind("1f1b");
+const auto* const kInterleaved = schedule_kind("interleaved");
 
 StageTimes equal_times(int stages, double forward = 1, double backward = 2) {
   return {std::vector<double>(stages, forward), std::vector<double>(stages, backward), {}, {}};

@@ -27,11 +27,10 @@ TEST(Unroll, NobodyWaitsForEverEvenWithoutOverlap) {
     for (int ranks = 2; ranks <= 4; ++ranks) {
       for (int m = 1; m <= 8; ++m) {
         for (const bool backward : {true, false}) {
-          for (const ScheduleKind kind :
-               {ScheduleKind::kGpipe, ScheduleKind::kOneForwardOneBackward})
+          for (const ScheduleKind* kind : {schedule_kind("gpipe"), schedule_kind("1f1b")})
             EXPECT_EQ(deadlock(net, {kind, ranks, m, 1, backward}), "") << ranks << ' ' << m;
           if (ranks > 3 || (backward && m % ranks != 0)) continue;
-          EXPECT_EQ(deadlock(net, {ScheduleKind::kInterleaved, ranks, m, 2, backward}), "")
+          EXPECT_EQ(deadlock(net, {schedule_kind("interleaved"), ranks, m, 2, backward}), "")
               << ranks << ' ' << m;
         }
       }
@@ -41,7 +40,7 @@ TEST(Unroll, NobodyWaitsForEverEvenWithoutOverlap) {
 
 // A rank whose neighbour has cut the model elsewhere waits for ever; the check names the place.
 TEST(Unroll, RanksThatCutDifferentlyAreFound) {
-  const ScheduleOptions options = {ScheduleKind::kOneForwardOneBackward, 2, 2};
+  const ScheduleOptions options = {schedule_kind("1f1b"), 2, 2};
   std::vector<graph::Graph> graphs;
   for (int r = 0; r < 2; ++r) {
     RankStep step(Net::kConv, 2, options, r, 1, {{"conv1", r}});
@@ -53,7 +52,7 @@ TEST(Unroll, RanksThatCutDifferentlyAreFound) {
 
 // A receive starts before the slot that needs it, so that it overlaps the slot before.
 TEST(Unroll, TransfersOverlapComputing) {
-  RankStep step(Net::kConv, 2, {ScheduleKind::kOneForwardOneBackward, 2, 8}, 1);
+  RankStep step(Net::kConv, 2, {schedule_kind("1f1b"), 2, 8}, 1);
   step.unroll();
   int computing = 0, receives = 0, hidden = 0;
   std::map<int32_t, int> started;

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <set>
 
+#include "runtime/config/choices.h"
 #include "runtime/error.h"
 #include "runtime/exec/device_target.h"
+#include "runtime/graph/compositions.h"
+#include "runtime/graph/loss_operations.h"
 #include "runtime/step/compile_step.h"
 #include "runtime/step/make_strategy.h"
 #include "runtime/step/optimizer.h"
@@ -36,6 +39,29 @@ Step build(Purpose purpose, const Recipe& recipe = {}, const model::Model& model
 }
 
 // A name that the configuration accepts and that nothing is written for must not train somehow.
+// Choices have two halves: what the configuration knows of them, and what runs them.
+TEST(Choices, EachNameOfTheConfigurationIsWritten) {
+  for (const config::OptimizerRow& row : config::optimizers()) {
+    config::Optimizer optimizer;
+    optimizer.name = row.name;
+    EXPECT_FALSE(build_update(optimizer, 8, RT_FLOAT32).graph.nodes.empty()) << row.name;
+  }
+  for (const config::Loss& loss : config::losses()) {
+    if (loss.of_classes()) continue;
+    for (const char* end : {"", "_backward"})
+      EXPECT_NE(graph::find_formula(loss.name + end), nullptr) << loss.name << end;
+    EXPECT_TRUE(loss.name == RT_OP_MEAN_SQUARED_ERROR || graph::is_composed_loss(loss.name))
+        << loss.name << " would read 16-bit predictions";
+  }
+  std::vector<std::string> orders;
+  for (const parallel::ScheduleKind& kind : parallel::schedule_kinds())
+    orders.emplace_back(kind.name);
+  EXPECT_THAT(orders,
+              testing::UnorderedElementsAreArray(
+                  config::find_key(config::find_section("parallelism")->keys, "pipeline_schedule")
+                      ->choices));
+}
+
 TEST(BuildStep, ANameThatNothingIsWrittenForIsAFaultOfTheProgram) {
   Recipe recipe;
   recipe.optimizer.name = "later";

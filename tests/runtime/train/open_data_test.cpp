@@ -8,7 +8,10 @@
 #include <fstream>
 #include <thread>
 
+#include "runtime/config/choices.h"
 #include "runtime/config/config.h"
+#include "runtime/data/open.h"
+#include "runtime/data/tokenizer.h"
 #include "runtime/error.h"
 #include "runtime/model/layer_types.h"
 #include "runtime/train/open.h"
@@ -58,6 +61,21 @@ class OpenData : public testing::Test {
   fs::path folder_;
   std::string search_path_;
 };
+
+// A format, a data set and a tokenizer have two halves: what the configuration knows, and what
+// opens them.
+TEST(OpenDataNames, EachNameOfTheConfigurationIsWritten) {
+  const auto same = [](const std::vector<std::string>& written, const auto& rows) {
+    EXPECT_THAT(written, testing::UnorderedElementsAreArray(names_of_rows(rows)));
+  };
+  same(data::format_names(), config::formats());
+  same(data::well_known_names(), config::known_data());
+  same(data::tokenizer_names(), config::tokenizers());
+  for (const config::KnownData& known : config::known_data())
+    EXPECT_NE(find_choice(config::formats(), known.format), nullptr) << known.name;
+  for (const config::Tokenizer& tokenizer : config::tokenizers())
+    EXPECT_EQ(data::learns_characters(tokenizer.name), tokenizer.learns);
+}
 
 TEST_F(OpenData, TargetsFarFromOneAreNamed) {
   const auto advice = [&](const std::string& targets) {

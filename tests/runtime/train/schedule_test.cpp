@@ -8,6 +8,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "runtime/config/choices.h"
 #include "runtime/error.h"
 #include "tests/runtime/support/devices.h"
 
@@ -29,6 +30,12 @@ config::Config with(const std::string& name, double lr = 1) {
 TEST(Schedule, Constant) {
   const config::Config c = with("constant", 0.5);
   for (int64_t step : {0, 7, 1000}) EXPECT_EQ(learning_rate(c, step, kEpoch), 0.5);
+}
+
+// A schedule has two halves: what the configuration knows of it, and what computes its rates.
+TEST(Schedule, EachNameOfTheConfigurationIsWritten) {
+  EXPECT_THAT(written_schedules(),
+              testing::UnorderedElementsAreArray(names_of_rows(config::schedules())));
 }
 
 // A name that the configuration accepts and that nothing is written for must not train somehow.
@@ -128,12 +135,12 @@ TEST(Schedule, ScalesWithTheGlobalBatch) {
 
 TEST(Schedule, KeysThatDoNotFitAreRefused) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"milestones = [3]", "lr_scheduler.milestones: is not used by name = \"constant\""},
+      {"milestones = [3]", "lr_scheduler.milestones: is not used by constant"},
       {"name = \"multi_step\"", "needs the epochs"},
       {"name = \"multi_step\"\nmilestones = [5, 3]", "rising"},
       {"name = \"step\"\ndecay_steps = 7", "lr_scheduler.decay_steps: is not used"},
       {"name = \"cosine\"\ndecay_steps = 7\nwarmup_steps = 7", "more than warmup_steps, 7"},
-      {"name = \"step\"\ngamma = 1.5", "lr_scheduler.gamma: got 1.5, expected at most 1"},
+      {"name = \"step\"\ngamma = 1.5", "lr_scheduler.gamma: got 1.5, expected above 0, at most 1"},
       {"name = \"linear\"\nmin_lr = 0.5", "at most optimizer.lr, 0.01"}};
   for (const auto& [lines, message] : cases) {
     const std::string toml =

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/config/choices.h"
 #include "runtime/error.h"
 #include "runtime/train/open.h"
 #include "runtime/train/trainer.h"
@@ -17,8 +18,8 @@ using testing::HasSubstr;
 TEST(StepPrograms, TheLossMustFitTheData) {
   data::SampleSpec classes{{6}, 3, 0}, targets{{6}, 0, 2};
   config::Training training;
-  EXPECT_EQ(resolve_loss(training, classes), "cross_entropy");
-  EXPECT_EQ(resolve_loss(training, targets), "mean_squared_error");
+  EXPECT_EQ(resolve_loss(training, classes).name, "cross_entropy");
+  EXPECT_EQ(resolve_loss(training, targets).name, "mean_squared_error");
   training.loss = "mean_squared_error";
   EXPECT_THAT(test::message_of<ConfigurationError>([&] { resolve_loss(training, classes); }),
               HasSubstr("does not fit"));

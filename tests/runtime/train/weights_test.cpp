@@ -10,6 +10,7 @@
 #include <limits>
 #include <map>
 
+#include "runtime/config/inits.h"
 #include "runtime/error.h"
 #include "runtime/exec/encode.h"
 #include "tests/runtime/train/job.h"
@@ -102,6 +103,11 @@ void expect_normal(const Parameter& p, double deviation) {
   EXPECT_NEAR(s.mean, 0, 0.02 * deviation);
   EXPECT_NEAR(s.deviation, deviation, 0.01 * deviation);
   EXPECT_NEAR(s.kurtosis, 3, 0.1);
+}
+
+// An init has two halves: what the configuration knows of it, and what draws its values.
+TEST(InitialValues, EachNameOfTheConfigurationIsWritten) {
+  EXPECT_THAT(written_inits(), testing::UnorderedElementsAreArray(names_of_rows(config::inits())));
 }
 
 TEST(InitialValues, HaveTheStatisticsOfTheirKind) {

@@ -25,12 +25,14 @@ Samples six_samples() {
 }
 
 TEST(ClassCounts, KnowTheirMetrics) {
-  EXPECT_THROW(ClassCounts(2, 2, false).value("later"), InternalError);
-  EXPECT_THROW(ClassCounts(2, 2, false).value("later_micro"), InternalError);
+  EXPECT_THROW(ClassCounts({.classes = 2, .outputs = 2}).value("later"), InternalError);
+  EXPECT_THROW(ClassCounts({.classes = 2, .outputs = 2}).value("later_micro"), InternalError);
 }
 
 TEST(ClassCounts, PrecisionRecallAndF1ByHand) {
-  const auto make = [] { return std::make_unique<ClassCounts>(4, 4, false); };
+  const auto make = [] {
+    return std::make_unique<ClassCounts>(FamilyOptions{.classes = 4, .outputs = 4});
+  };
   const std::vector<std::pair<std::string, double>> expected = {
       {"precision", (2.0 / 3 + 1.0 / 3 + 0 + 0) / 4},
       {"recall", (2.0 / 3 + 1.0 / 2 + 0 + 0) / 4},
@@ -50,11 +52,11 @@ TEST(ClassCounts, TheConfusionMatrixHasLabelsAsRows) {
   for (const int ranks : {1, 3}) {
     on_ranks(ranks, [&](int rank, const Gather& gather) {
       const Samples samples = six_samples();
-      ClassCounts counts(4, 4, true);
+      ClassCounts counts({.classes = 4, .outputs = 4, .names = {"confusion"}});
       for (int64_t i = rank; i < samples.batches(); i += ranks) counts.add(samples.of(i));
       counts.combine(gather);
-      EXPECT_THAT(counts.matrix(), ElementsAre(ElementsAre(2, 1, 0, 0), ElementsAre(1, 1, 0, 0),
-                                               ElementsAre(0, 1, 0, 0), ElementsAre(0, 0, 0, 0)));
+      EXPECT_THAT(counts.table(), ElementsAre(ElementsAre(2, 1, 0, 0), ElementsAre(1, 1, 0, 0),
+                                              ElementsAre(0, 1, 0, 0), ElementsAre(0, 0, 0, 0)));
     });
   }
 }
@@ -67,7 +69,10 @@ TEST(ClassCounts, OutputsBeyondTheClassesAreWrong) {
                   .outputs = {1, 0, 0, 0, 0, 1, 0, 1, 0},
                   .labels = {0, 0, 1},
                   .targets = {}};
-  const auto make = [] { return std::make_unique<ClassCounts>(2, 3, true); };
+  const auto make = [] {
+    return std::make_unique<ClassCounts>(
+        FamilyOptions{.classes = 2, .outputs = 3, .names = {"confusion"}});
+  };
   EXPECT_DOUBLE_EQ(value_over_ranks(s, 1, "precision_micro", make), 1);
   EXPECT_DOUBLE_EQ(value_over_ranks(s, 1, "recall_micro", make), 2.0 / 3);
 }
@@ -87,7 +92,9 @@ TEST(TopK, CountsLabelsAmongTheLargest) {
                   .outputs = {9, 1, 2, 3, 1, 2, 3, 0, 4, 3, 2, 1, 7, 7, 7, 0},
                   .labels = {0, 1, 2, 2},
                   .targets = {}};
-  const auto make = [] { return std::make_unique<TopK>(std::vector<int64_t>{2, 3}); };
+  const auto make = [] {
+    return std::make_unique<TopK>(FamilyOptions{.names = {"top_2", "top_3"}});
+  };
   for (const int ranks : {1, 2}) {
     EXPECT_DOUBLE_EQ(value_over_ranks(s, ranks, "top_2", make), 2.0 / 4);
     EXPECT_DOUBLE_EQ(value_over_ranks(s, ranks, "top_3", make), 4.0 / 4);

@@ -105,21 +105,23 @@ TEST(ClassScores, AreTheSameOnAnyNumberOfRanks) {
   const Samples binary = random_samples(2, 2), four = random_samples(4, 4);
   for (const int ranks : {1, 2, 3, 4, 20}) {
     EXPECT_DOUBLE_EQ(
-        value_over_ranks(binary, ranks, "auroc", [] { return std::make_unique<ClassScores>(2); }),
+        value_over_ranks(binary, ranks, "auroc",
+                         [] { return std::make_unique<ClassScores>(FamilyOptions{.classes = 2}); }),
         mean_area(binary, {1}));
     EXPECT_DOUBLE_EQ(
-        value_over_ranks(four, ranks, "auroc", [] { return std::make_unique<ClassScores>(4); }),
+        value_over_ranks(four, ranks, "auroc",
+                         [] { return std::make_unique<ClassScores>(FamilyOptions{.classes = 4}); }),
         mean_area(four, {0, 1, 2, 3}));
   }
 }
 
 TEST(ClassScores, LeaveOutAbsentClasses) {
-  const auto make = [] { return std::make_unique<ClassScores>(4); };
+  const auto make = [] { return std::make_unique<ClassScores>(FamilyOptions{.classes = 4}); };
   const Samples three = random_samples(4, 3);
   EXPECT_DOUBLE_EQ(value_over_ranks(three, 2, "auroc", make), mean_area(three, {0, 1, 2}));
   Samples one = random_samples(4, 1);
   on_ranks(1, [&](int, const Gather& gather) {
-    ClassScores scores(4);
+    ClassScores scores({.classes = 4});
     for (int64_t i = 0; i < one.batches(); ++i) scores.add(one.of(i));
     scores.combine(gather);
     EXPECT_TRUE(std::isnan(scores.value("auroc")));

@@ -12,8 +12,9 @@ namespace runtime::train {
 namespace {
 
 double value(const Samples& samples, int ranks, const std::string& name) {
-  return value_over_ranks(samples, ranks, name,
-                          [&] { return std::make_unique<TargetSums>(samples.width); });
+  return value_over_ranks(samples, ranks, name, [&] {
+    return std::make_unique<TargetSums>(FamilyOptions{.targets = samples.width});
+  });
 }
 
 TEST(TargetSums, ByHand) {
@@ -27,7 +28,9 @@ TEST(TargetSums, ByHand) {
   }
 }
 
-TEST(TargetSums, KnowTheirMetrics) { EXPECT_THROW(TargetSums(1).value("later"), InternalError); }
+TEST(TargetSums, KnowTheirMetrics) {
+  EXPECT_THROW(TargetSums({.targets = 1}).value("later"), InternalError);
+}
 
 TEST(TargetSums, AreMeansOverTheTargets) {
   const Samples s{.width = 2,

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/config/metrics.h"
 #include "runtime/error.h"
 #include "tests/runtime/support/devices.h"
 #include "tests/runtime/train/metrics/fake_ranks.h"
@@ -39,6 +40,13 @@ TEST(ValidationMetrics, RefuseWhatDoesNotFit) {
   EXPECT_THAT(refused("r2", classes(2)), HasSubstr("does not fit a data set for classification"));
   EXPECT_THAT(refused("confusion", classes(1001)), HasSubstr("expected at most 1000"));
   EXPECT_EQ(refused("confusion", classes(1000)), "");
+}
+
+// A metric has two halves: what the configuration knows of it, and what computes it.
+TEST(ValidationMetrics, EachNameOfTheConfigurationIsWritten) {
+  std::vector<std::string> names;
+  for (const config::Metric& metric : config::metrics()) names.push_back(metric.name);
+  EXPECT_THAT(written_metrics(), testing::UnorderedElementsAreArray(names));
 }
 
 TEST(ValidationMetrics, AccuracyAndPerplexityReadNoPredictions) {
