@@ -26,8 +26,8 @@ constexpr double kLastBits = 8;
 // (plugins/operations.md), so that no rounding of it is allowed for.
 bool is_exact_input(const Operation& operation, size_t input) {
   const rt::sdk::Definition* const definition = rt::sdk::find_definition(operation.name);
-  return definition != nullptr && input < definition->inputs.size() &&
-         definition->inputs[input].is(rt::sdk::OperandDefinition::kExact);
+  const auto* const row = definition != nullptr ? definition->input(input) : nullptr;
+  return row != nullptr && row->is(rt::sdk::OperandDefinition::kExact);
 }
 
 // Returns whether outputs are sums of products of operands. The operation on the absolute values of

@@ -24,11 +24,11 @@ bool is_transposed(const Operation& operation) {
 // operands is a sum over their rows; matrices of a batch are rows, too.
 bool input_has_rows(const Operation& operation, size_t input) {
   const rt::sdk::Definition* const definition = rt::sdk::find_definition(operation.name);
-  if (definition == nullptr || input >= definition->inputs.size()) return true;
+  const auto* const row = definition != nullptr ? definition->input(input) : nullptr;
+  if (row == nullptr) return true;
   const bool matrices = definition->attributes.find(RT_ATTR_TRANSPOSE_A) != nullptr &&
                         operation.inputs[input].rank > 2;
-  return definition->inputs[input].is(rt::sdk::OperandDefinition::kRows) ||
-         is_transposed(operation) || matrices;
+  return row->is(rt::sdk::OperandDefinition::kRows) || is_transposed(operation) || matrices;
 }
 
 // Returns whether the output has rows; gradients of weights and statistics have none.

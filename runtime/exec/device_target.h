@@ -97,8 +97,8 @@ class DeviceTarget : public graph::Target {
   std::unordered_map<std::string, double> copies_;
 };
 
-// $XDG_CACHE_HOME/runtime, else .cache/runtime in $HOME, or in the home folder of the list of users;
-// empty if none of them is known.
+// $XDG_CACHE_HOME/runtime, else .cache/runtime in $HOME, or in the home folder of the list of
+// users; empty if none of them is known.
 std::filesystem::path default_cache_folder();
 
 }  // namespace runtime::exec

@@ -54,12 +54,9 @@ class Narrowing {
     }
   }
 
-  // Whether operand `i` of such a list stays float32. Those of collectives, which have no
-  // definition, do not.
-  template <class Operands>
-  static bool stays_wide(const Operands& operands, size_t i) {
-    return !operands.empty() &&
-           operands[std::min(i, operands.size() - 1)].is(rt::sdk::OperandDefinition::kWide);
+  // Collectives have no definition; all of their operands can become narrow.
+  static bool stays_wide(const rt::sdk::OperandDefinition* operand) {
+    return operand != nullptr && operand->is(rt::sdk::OperandDefinition::kWide);
   }
 
   // Narrows the operands that do not stay wide, if one of them is an activation already or can
@@ -67,17 +64,17 @@ class Narrowing {
   void narrow(Node& node) {
     const Operation& operation = operation_of(graph_, node);
     if (operation.kind == Kind::kConverts && !is_wide(node.outputs[0])) return;  // to integers
-    static constexpr rt::sdk::Definition kNothing = {};
-    const rt::sdk::Definition& definition =
-        operation.definition != nullptr ? *operation.definition : kNothing;
+    const rt::sdk::Definition* const definition = operation.definition;
     std::vector<ValueId*> operands;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (!stays_wide(definition.inputs, i)) operands.push_back(&node.inputs[i]);
+      if (definition == nullptr || !stays_wide(definition->input(i)))
+        operands.push_back(&node.inputs[i]);
     }
     const auto is_narrowed = [&](const ValueId* v) { return is_source(*v); };
     if (std::none_of(operands.begin(), operands.end(), is_narrowed)) return;
     for (ValueId* v : operands) *v = cast(*v, RT_FLOAT32, dtype_);
-    if (!stays_wide(definition.outputs, 0)) make_narrow(node.outputs[0]);
+    if (definition == nullptr || !stays_wide(definition->output(0, node.inputs.size())))
+      make_narrow(node.outputs[0]);
   }
 
   void make_narrow(ValueId v) {

@@ -37,7 +37,7 @@ std::optional<MatrixProduct> parse_bfloat16_product(const Operation& op) {
 class Bfloat16ProductPlan : public Plan {
  public:
   Bfloat16ProductPlan(const Engine& engine, const Operation& op, const MatrixProduct& p,
-              const bfloat16::MatrixUnit& unit)
+                      const bfloat16::MatrixUnit& unit)
       : engine_(engine),
         problem_(p),
         product_(unit, {p.rows, p.columns, p.depth}, engine.threads(), op.output_count() == 2),

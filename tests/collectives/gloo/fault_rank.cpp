@@ -243,7 +243,8 @@ void refused_interfaces(const Scene& scene) {
   create("127.0.0.2");
 }
 
-// Rank 0 has published an address at which nobody listens. The message says where it was looked for.
+// Rank 0 has published an address at which nobody listens. The message says where it was looked
+// for.
 void unreachable(const Scene& scene) {
   gloo::Invitation invitation;
   invitation.size = 2;
