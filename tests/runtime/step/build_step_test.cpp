@@ -9,7 +9,7 @@
 #include "runtime/error.h"
 #include "runtime/exec/device_target.h"
 #include "runtime/graph/compositions.h"
-#include "runtime/graph/loss_operations.h"
+#include "runtime/graph/operation.h"
 #include "runtime/step/compile_step.h"
 #include "runtime/step/make_strategy.h"
 #include "runtime/step/optimizer.h"
@@ -50,7 +50,10 @@ TEST(Choices, EachNameOfTheConfigurationIsWritten) {
     if (loss.of_classes()) continue;
     for (const char* end : {"", "_backward"})
       EXPECT_NE(graph::find_formula(loss.name + end), nullptr) << loss.name << end;
-    EXPECT_TRUE(loss.name == RT_OP_MEAN_SQUARED_ERROR || graph::is_composed_loss(loss.name))
+    const graph::Operation* row = graph::find_operation(loss.name);
+    ASSERT_NE(row, nullptr) << loss.name;
+    EXPECT_EQ(row->kind, graph::Kind::kLoss) << loss.name;
+    EXPECT_EQ(row->forward.precision, graph::Precision::kFloat32)
         << loss.name << " would read 16-bit predictions";
   }
   std::vector<std::string> orders;
