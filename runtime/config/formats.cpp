@@ -58,7 +58,7 @@ std::vector<KeyOf<D>> keys_of_tokens() {
 }  // namespace
 
 const std::vector<Format>& formats() {
-  static const std::vector<Format> all = {
+  static const std::vector<Format>& all = *new std::vector<Format>{
       {.name = "idx",
        .path = "the image file, or a folder with the four files under MNIST's names",
        .keys = {target_path(), validation_target_path()}},
@@ -90,26 +90,28 @@ const std::vector<Format>& formats() {
 }
 
 const std::vector<KnownData>& known_data() {
-  static const std::vector<KnownData> all = {{"fashion_mnist", "idx"},
-                                             {"mnist", "idx"},
-                                             {"cifar10", "cifar10"},
-                                             {"tiny_shakespeare", "text"},
-                                             {"synthetic", "synthetic"}};
+  static const std::vector<KnownData>& all =
+      *new std::vector<KnownData>{{"fashion_mnist", "idx"},
+                                  {"mnist", "idx"},
+                                  {"cifar10", "cifar10"},
+                                  {"tiny_shakespeare", "text"},
+                                  {"synthetic", "synthetic"}};
   return all;
 }
 
 const std::vector<DataTask>& data_tasks() {
-  static const std::vector<DataTask> all = {{.name = "classification"},
-                                            {.name = "regression", .of_numbers = true},
-                                            {.name = "next_token", .language = true}};
+  static const std::vector<DataTask>& all =
+      *new std::vector<DataTask>{{.name = "classification"},
+                                 {.name = "regression", .of_numbers = true},
+                                 {.name = "next_token", .language = true}};
   return all;
 }
 
 const std::vector<Tokenizer>& tokenizers() {
-  static const std::vector<Tokenizer> all = {
-      {.name = "char", .learns = true},
-      {.name = "byte"},
-      {.name = "gpt2", .files = "vocab.json and merges.txt"}};
+  static const std::vector<Tokenizer>& all =
+      *new std::vector<Tokenizer>{{.name = "char", .learns = true},
+                                  {.name = "byte"},
+                                  {.name = "gpt2", .files = "vocab.json and merges.txt"}};
   return all;
 }
 

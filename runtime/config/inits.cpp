@@ -7,14 +7,15 @@
 namespace runtime::config {
 
 const std::vector<InitRow>& inits() {
-  static const std::vector<InitRow> all = {{"default"},
-                                           {"xavier_uniform"},
-                                           {"xavier_normal"},
-                                           {"kaiming_uniform"},
-                                           {"kaiming_normal"},
-                                           {"normal", "standard deviation", at_least(0)},
-                                           {"uniform", "bound", at_least(0)},
-                                           {"constant", "value"}};
+  static const std::vector<InitRow>& all =
+      *new std::vector<InitRow>{{"default"},
+                                {"xavier_uniform"},
+                                {"xavier_normal"},
+                                {"kaiming_uniform"},
+                                {"kaiming_normal"},
+                                {"normal", "standard deviation", at_least(0)},
+                                {"uniform", "bound", at_least(0)},
+                                {"constant", "value"}};
   return all;
 }
 

@@ -27,7 +27,7 @@ std::vector<KeyOf<Training>> keys_of_cross_entropy() {
 }  // namespace
 
 const std::vector<Loss>& losses() {
-  static const std::vector<Loss> all = {
+  static const std::vector<Loss>& all = *new std::vector<Loss>{
       {.name = "cross_entropy",
        .targets = Targets::kLabels,
        .keys = keys_of_cross_entropy(),

@@ -7,7 +7,7 @@
 namespace runtime::config {
 
 const std::vector<Metric>& metrics() {
-  static const std::vector<Metric> all = {
+  static const std::vector<Metric>& all = *new std::vector<Metric>{
       {.name = "accuracy", .always = true},
       {.name = "top_k", .documentation = "top_2, top_3, ... (any k)", .example = "top_5"},
       {.name = "precision"},

@@ -30,7 +30,7 @@ std::vector<KeyOf<R>> keys_of_adam() {
 }  // namespace
 
 const std::vector<OptimizerRow>& optimizers() {
-  static const std::vector<OptimizerRow> all = {
+  static const std::vector<OptimizerRow>& all = *new std::vector<OptimizerRow>{
       {.name = "sgd",
        .keys = {momentum(),
                 key("dampening", &R::dampening,

@@ -51,7 +51,7 @@ std::vector<KeyOf<S>> keys_of_plateau() {
 }  // namespace
 
 const std::vector<Schedule>& schedules() {
-  static const std::vector<Schedule> all = {
+  static const std::vector<Schedule>& all = *new std::vector<Schedule>{
       {.name = "constant"},
       {.name = "step",
        .keys = {own("step_size", &S::step_size,

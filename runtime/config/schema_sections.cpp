@@ -434,7 +434,7 @@ Section debug() {
 }  // namespace
 
 const std::vector<Section>& sections() {
-  static const std::vector<Section> all = {
+  static const std::vector<Section>& all = *new std::vector<Section>{
       job(),       plugins(),    device(),         model(),       dataset(),
       training(),  optimizer(),  lr_scheduler(),   parallelism(), comm(),
       launch(),    validation(), early_stopping(), checkpoint(),  metrics_section(),
@@ -443,7 +443,7 @@ const std::vector<Section>& sections() {
 }
 
 const std::vector<Exclusive>& exclusives() {
-  static const std::vector<Exclusive> all = {
+  static const std::vector<Exclusive>& all = *new std::vector<Exclusive>{
       {"model", "preset", "layers"},
       {"dataset", "name", "format"},
       {"dataset", "validation_path", "validation_split"},

@@ -113,17 +113,20 @@ std::vector<Key> declared(const std::vector<KeyOf<OptimizerGroup>>& keys) {
   return all;
 }
 
+std::vector<KeyOf<OptimizerGroup>> keys_of_a_group() {
+  std::vector<KeyOf<OptimizerGroup>> all = {
+      key("parameters", &OptimizerGroup::parameters,
+          "patterns of the names of the group's parameters, * and ? as in a shell")
+          .required()};
+  for (KeyOf<OptimizerGroup>& k : keys_of_rule<OptimizerGroup>()) all.push_back(std::move(k));
+  return all;
+}
+
 }  // namespace
 
 const std::vector<KeyOf<OptimizerGroup>>& optimizer_group_keys() {
-  static const std::vector<KeyOf<OptimizerGroup>> keys = [] {
-    std::vector<KeyOf<OptimizerGroup>> all = {
-        key("parameters", &OptimizerGroup::parameters,
-            "patterns of the names of the group's parameters, * and ? as in a shell")
-            .required()};
-    for (KeyOf<OptimizerGroup>& k : keys_of_rule<OptimizerGroup>()) all.push_back(std::move(k));
-    return all;
-  }();
+  static const std::vector<KeyOf<OptimizerGroup>>& keys =
+      *new std::vector<KeyOf<OptimizerGroup>>(keys_of_a_group());
   return keys;
 }
 

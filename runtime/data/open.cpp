@@ -146,7 +146,7 @@ DatasetPair open_idx(const DatasetOptions& o) {
 
 const std::vector<FormatRow>& formats() {
   using Options = DatasetOptions;
-  static const std::vector<FormatRow> all = {
+  static const std::vector<FormatRow>& all = *new std::vector<FormatRow>{
       {"idx",
        open_idx,
        {"path", "target_path", "validation_path", "validation_target_path", "mean", "standardize",

@@ -33,7 +33,7 @@ Entry statistics(const char* name, std::vector<double> FeatureStatistics::*membe
 }
 
 const std::vector<Entry>& entries() {
-  static const std::vector<Entry> list = {
+  static const std::vector<Entry>& list = *new std::vector<Entry>{
       entry("columns", "dataset.features", &Preparation::columns),
       entry("named", "dataset.header", &Preparation::named),
       entry("class_names", "the names of the classes", &Preparation::class_names),

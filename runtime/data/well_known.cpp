@@ -24,7 +24,7 @@ struct WellKnown {
 };
 
 const std::vector<WellKnown>& well_known() {
-  static const std::vector<WellKnown> kAll = {
+  static const std::vector<WellKnown>& kAll = *new std::vector<WellKnown>{
       {"fashion_mnist",
        "idx",
        {"fashion-mnist", "fashion_mnist", "FashionMNIST", "FashionMNIST/raw"},

@@ -414,7 +414,7 @@ std::vector<Formula> all_rows() {
 }  // namespace
 
 const std::vector<Formula>& compositions() {
-  static const std::vector<Formula> rows = all_rows();
+  static const std::vector<Formula>& rows = *new std::vector<Formula>(all_rows());
   return rows;
 }
 

@@ -450,13 +450,13 @@ class Expansion {
     if (name == "host") return host();
     const std::vector<Term> a = arguments();
     if (!live_) return {};
-    static const std::map<std::string, int32_t> activations = {
+    static const std::map<std::string, int32_t>& activations = *new std::map<std::string, int32_t>{
         {"exp", RT_ACTIVATION_EXP},         {"log", RT_ACTIVATION_LOG},
         {"sqrt", RT_ACTIVATION_SQRT},       {"reciprocal", RT_ACTIVATION_RECIPROCAL},
         {"relu", RT_ACTIVATION_RELU},       {"tanh", RT_ACTIVATION_TANH},
         {"sigmoid", RT_ACTIVATION_SIGMOID},
     };
-    static const std::map<std::string, int32_t> reductions = {
+    static const std::map<std::string, int32_t>& reductions = *new std::map<std::string, int32_t>{
         {"sum", RT_REDUCE_SUM}, {"mean", RT_REDUCE_MEAN}, {"max", RT_REDUCE_MAX}};
     if (name == "sqrt" && a[0].is_number()) return {std::sqrt(a[0].number)};
     if (const auto it = activations.find(name); it != activations.end())

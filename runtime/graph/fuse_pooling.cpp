@@ -91,7 +91,7 @@ class PoolingSweep {
   }
 
   const std::set<size_t>& readers(ValueId v) const {
-    static const std::set<size_t> kNobody;
+    static const std::set<size_t>& kNobody = *new std::set<size_t>;
     const auto it = readers_.find(graph_.storage(v));
     return it == readers_.end() ? kNobody : it->second;
   }

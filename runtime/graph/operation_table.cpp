@@ -186,12 +186,13 @@ std::unordered_map<std::string_view, const Operation*> by_name() {
 }  // namespace
 
 const std::vector<Operation>& operations() {
-  static const std::vector<Operation> rows = all_operations();
+  static const std::vector<Operation>& rows = *new std::vector<Operation>(all_operations());
   return rows;
 }
 
 const Operation* find_operation(std::string_view op) {
-  static const std::unordered_map<std::string_view, const Operation*> rows = by_name();
+  static const std::unordered_map<std::string_view, const Operation*>& rows =
+      *new std::unordered_map<std::string_view, const Operation*>(by_name());
   const auto row = rows.find(op);
   return row == rows.end() ? nullptr : row->second;
 }

@@ -24,12 +24,13 @@ const Range kPadding = {.minimum = 0, .maximum = kMaxWindow};
 const Range kAboveZeroToOne = {.minimum = 0, .maximum = 1, .open_minimum = true};
 
 const std::map<std::string, int32_t>& activation_functions() {
-  static const std::map<std::string, int32_t> all = {{"", 0},
-                                                     {"relu", RT_ACTIVATION_RELU},
-                                                     {"gelu", RT_ACTIVATION_GELU},
-                                                     {"gelu_tanh", RT_ACTIVATION_GELU_TANH},
-                                                     {"tanh", RT_ACTIVATION_TANH},
-                                                     {"sigmoid", RT_ACTIVATION_SIGMOID}};
+  static const std::map<std::string, int32_t>& all =
+      *new std::map<std::string, int32_t>{{"", 0},
+                                          {"relu", RT_ACTIVATION_RELU},
+                                          {"gelu", RT_ACTIVATION_GELU},
+                                          {"gelu_tanh", RT_ACTIVATION_GELU_TANH},
+                                          {"tanh", RT_ACTIVATION_TANH},
+                                          {"sigmoid", RT_ACTIVATION_SIGMOID}};
   return all;
 }
 
@@ -329,7 +330,7 @@ DeclaredLayer block() {
 }
 
 const std::vector<DeclaredLayer>& declared_layers() {
-  static const std::vector<DeclaredLayer> all = {
+  static const std::vector<DeclaredLayer>& all = *new std::vector<DeclaredLayer>{
       conv2d(),
       linear(),
       pool("max_pool2d", "Largest element of each window.", true),

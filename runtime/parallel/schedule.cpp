@@ -123,7 +123,7 @@ int all_forwards(const ScheduleOptions& o) { return o.micro_batches * o.chunks; 
 }  // namespace
 
 const std::vector<ScheduleKind>& schedule_kinds() {
-  static const std::vector<ScheduleKind> all = {
+  static const std::vector<ScheduleKind>& all = *new std::vector<ScheduleKind>{
       // All forward passes, then all backward passes: Huang et al., "GPipe: efficient training of
       // giant neural networks using pipeline parallelism", 2019.
       {"gpipe", false, [](const ScheduleOptions& o, int) { return all_forwards(o); }},

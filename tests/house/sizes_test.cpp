@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <regex>
 #include <set>
 
 #include "tests/house/source_files.h"
@@ -58,6 +59,21 @@ TEST(FirstLines, SayWhatAFileDoes) {
     EXPECT_TRUE(first.starts_with("//") || first.starts_with("/*"))
         << file.path << " begins with \"" << first
         << "\"; expected a comment that says what it does";
+  }
+}
+
+// A thread may read a table while another one ends the process by exit(), as libraries of vendors
+// do; so tables are never destroyed: `static const std::vector<Row>& rows = *new
+// std::vector<Row>{...};`.
+TEST(Tables, AreNeverDestroyed) {
+  const std::regex destroyed(
+      R"(\s+static const std::(vector|map|set|unordered_map|string)\b[^&]*[;=({].*)");
+  for (const char* folder : {"runtime", "plugins/host"}) {
+    for (const SourceFile& file : source_files(folder)) {
+      for (const std::string& line : file.lines) {
+        EXPECT_FALSE(std::regex_match(line, destroyed)) << file.path << ": " << line;
+      }
+    }
   }
 }
 

@@ -37,12 +37,13 @@ const std::vector<Ratio>& ratios() {
   const auto f1 = [](int64_t hits, int64_t labels, int64_t predicted) {
     return quotient(2 * hits, labels + predicted);
   };
-  static const std::vector<Ratio> all = {{"precision", precision},
-                                         {"precision_micro", precision, true},
-                                         {"recall", recall},
-                                         {"recall_micro", recall, true},
-                                         {"f1", f1},
-                                         {"f1_micro", f1, true}};
+  static const std::vector<Ratio>& all =
+      *new std::vector<Ratio>{{"precision", precision},
+                              {"precision_micro", precision, true},
+                              {"recall", recall},
+                              {"recall_micro", recall, true},
+                              {"f1", f1},
+                              {"f1_micro", f1, true}};
   return all;
 }
 

@@ -26,7 +26,7 @@ struct OfTarget {
 
 const std::vector<OfTarget>& of_target() {
   using Sums = TargetSums::Sums;
-  static const std::vector<OfTarget> all = {
+  static const std::vector<OfTarget>& all = *new std::vector<OfTarget>{
       {"mse", [](const Sums& s, double rows) { return s.squared / rows; }},
       {"mae", [](const Sums& s, double rows) { return s.absolute / rows; }},
       {"r2", [](const Sums& s, double) { return r2(s.squared, s.deviations); }}};

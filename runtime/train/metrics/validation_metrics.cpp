@@ -21,8 +21,8 @@ namespace {
 using Names = std::vector<std::string>;
 
 const std::vector<FamilyRow>& families() {
-  static const std::vector<FamilyRow> all = {target_sums_row(), top_k_row(), class_scores_row(),
-                                             class_counts_row()};
+  static const std::vector<FamilyRow>& all = *new std::vector<FamilyRow>{
+      target_sums_row(), top_k_row(), class_scores_row(), class_counts_row()};
   return all;
 }
 
@@ -34,7 +34,7 @@ struct OfLoss {
 };
 
 const std::vector<OfLoss>& of_loss() {
-  static const std::vector<OfLoss> all = {
+  static const std::vector<OfLoss>& all = *new std::vector<OfLoss>{
       {"accuracy", nullptr}, {"perplexity", [](double loss) { return std::exp(loss); }}};
   return all;
 }

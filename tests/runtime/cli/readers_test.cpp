@@ -213,7 +213,7 @@ TEST_F(Readers, MistakesInTheConfigurationAreNamedWithTheNearestName) {
     expect_refused(with(std::string("dataset.format=") + wrong), 2,
                    AllOf(HasSubstr("unknown choice"), HasSubstr("or \"<plugin>.<name>\"")));
   expect_refused(with("dataset.target=y"), 2,
-                 HasSubstr("dataset.target is given, but is not used with format libsvm.text"));
+                 HasSubstr("dataset.target: is not used by libsvm.text"));
 }
 
 TEST_F(Readers, TheCheckOfAConfigurationKnowsTheFormatsOfPlugins) {
