@@ -1,4 +1,4 @@
-// Offers the table of our own kernels, and checks layouts and post-operations of what is asked.
+// This provider has our own kernels, and checks the layouts and post-operations of calls.
 #include "backends/cpu/native_provider.h"
 
 #include <algorithm>

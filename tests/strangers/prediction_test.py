@@ -197,20 +197,7 @@ class Predictions(Predicting):
     def test_a_text_with_fewer_characters_keeps_their_ids(self):
         text = "the cat sat on the mat; a dog ran to it. " * 20
         self.write("text.txt", text)
-        self.write("t.toml", """
-[model]
-input = [8]
-layers = [{ type = "embedding", features = 8, vocabulary = 0 }, { type = "linear", features = 0 }]
-[dataset]
-format = "text"
-path = "text.txt"
-validation_split = 0.25
-[training]
-global_batch_size = 8
-epochs = 1
-[device]
-backend = "cpu"
-""".replace("features = 0", f"features = {len(set(text))}").replace("vocabulary = 0", f"vocabulary = {len(set(text))}"))
+        self.write("t.toml", TEXT.format(characters=len(set(text))))
         self.runtime("train", "t.toml", "--set", "job.dump_folder=text", "--quiet")
         arguments = ("evaluate", "t.toml", "--weights", "text/weights.safetensors")
         before = self.json_lines(*arguments)[-1]

@@ -1,4 +1,4 @@
-// Offers matmul on bfloat16 by the matrix unit, and estimates its time.
+// This provider has matmul on bfloat16 by the matrix unit, and estimates its time.
 #include "backends/cpu/bfloat16/product_provider.h"
 
 #include <algorithm>

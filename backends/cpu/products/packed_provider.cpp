@@ -1,5 +1,5 @@
-// Offers layouts of weights that are packed for the matrix unit, and products and convolutions that
-// read them.
+// This provider has layouts of weights that are packed for the matrix unit, and the products and
+// convolutions that read them.
 #include "backends/cpu/products/packed_provider.h"
 
 #include <algorithm>

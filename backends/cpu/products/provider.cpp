@@ -1,4 +1,4 @@
-// Offers matmul in float32 by our own kernels, in float32 or as sums of bfloat16 parts.
+// This provider has matmul in float32 by our own kernels, in float32 or as sums of bfloat16 parts.
 #include "backends/cpu/products/provider.h"
 
 #include <algorithm>

@@ -43,7 +43,7 @@ class MetricFamily {
   virtual ConfusionMatrix table() const { return {}; }
 };
 
-// What a family is made for.
+// The data set and the model tell a family these numbers, and validation.metrics the names.
 struct FamilyOptions {
   int64_t classes = 0;                  // of the data set; 0 in a regression
   int64_t targets = 0;                  // of the data set, for a sample

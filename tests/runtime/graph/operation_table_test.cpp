@@ -38,7 +38,7 @@ TEST(OperationTable, EveryNameHasOneRow) {
   EXPECT_EQ(find_operation("no_such_operation"), nullptr);
 }
 
-// What a device may refuse needs a row here for the definition there, and the other way round.
+// Each definition of the SDK has a row of the graph, and each row of the contract has a definition.
 TEST(OperationTable, TheOperationsOfTheContractAreThoseThatItDefines) {
   size_t defined = 0;
   for (const auto family : rt::sdk::kDefinitions) {
