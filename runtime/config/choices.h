@@ -43,6 +43,10 @@ struct Loss {
   std::string documentation = {};  // "": the name says all
   std::vector<KeyOf<Training>> keys = {};
   bool of_logits = false;  // it takes the softmax, or the sigmoid, of what the model outputs
+  // The loss of each sample, l[N,1], of the outputs y[N,D*], the target[N,D*] and the attributes;
+  // "": the operation is one of the contract. `gradient` computes g[N,D*], the gradient of y, of
+  // these, of the weight[N,1] of each sample and of dloss[1], the gradient of the weighted sum.
+  std::string formula = {}, gradient = {};
   bool of_classes() const { return targets == Targets::kLabels; }
 };
 const std::vector<Loss>& losses();

@@ -1,5 +1,5 @@
-// The losses: what the configuration needs to know of each. Their formulas are in
-// runtime/graph/compositions.cpp, under the same names.
+// The losses. A row with a formula is all that there is of a loss; those without one are operations
+// of the contract.
 #include <algorithm>
 
 #include "runtime/config/choices.h"
@@ -33,19 +33,44 @@ const std::vector<Loss>& losses() {
        .keys = keys_of_cross_entropy(),
        .of_logits = true},
       {.name = "mean_squared_error"},
-      {.name = "mean_absolute_error"},
+      // Equivalent to: torch.nn.L1Loss.
+      {.name = "mean_absolute_error",
+       .formula = "d = y - target; l = mean(d * sign_of(d), 1)",
+       .gradient = "g = sign_of(y - target) * (weight * dloss / D)"},
+      // d^2 / 2 where |d| <= delta, else delta * (|d| - delta / 2). `far` is 1 where |d| is above
+      // delta, or is NaN. Equivalent to: torch.nn.HuberLoss.
       {.name = "huber",
        .keys = {key("huber_delta", &Training::huber_delta,
                     "the size of a difference from which the loss grows linearly")
-                    .in(above_zero())}},
+                    .in(above_zero())},
+       .formula = R"(
+         d = y - target;
+         a = d * sign_of(d);
+         far = positive(a - delta);
+         l = mean(gate(d * d / 2, 1 - far) + gate(delta * (a - delta / 2), far), 1))",
+       .gradient = R"(
+         d = y - target;
+         s = sign_of(d);
+         far = positive(d * s - delta);
+         g = (gate(d, 1 - far) + gate(delta * s, far)) * (weight * dloss / D))"},
+      // Equivalent to: torch.nn.BCEWithLogitsLoss.
       {.name = "binary_cross_entropy",
        .targets = Targets::kProbabilities,
        .documentation = "of sigmoid(output) to targets from 0 to 1",
-       .of_logits = true},
+       .of_logits = true,
+       .formula = "l = mean(relu(y) - y * target + log(1 + exp(-(y * sign_of(y)))), 1)",
+       .gradient = "g = (sigmoid(y) - target) * (weight * dloss / D)"},
+      // Equivalent to: torch.nn.KLDivLoss(reduction="batchmean") on the log-softmax of the output.
       {.name = "kl_divergence",
        .targets = Targets::kOneChoice,
        .documentation = "of softmax(output) from targets that sum to 1",
-       .of_logits = true},
+       .of_logits = true,
+       .formula = R"(
+         d = y - max(y, 1);
+         l = sum(gate(target * (log(target) - d + log(sum(exp(d), 1))), target), 1))",
+       .gradient = R"(
+         e = exp(y - max(y, 1));
+         g = (e / sum(e, 1) * sum(target, 1) - target) * (weight * dloss))"},
   };
   return all;
 }

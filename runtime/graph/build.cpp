@@ -266,10 +266,11 @@ ValueId Build::mean_squared_error(ValueId y, ValueId target, ValueId weight) {
   return regression_loss(RT_OP_MEAN_SQUARED_ERROR, y, target, weight);
 }
 
-ValueId Build::regression_loss(const char* op, ValueId y, ValueId target, ValueId weight,
+ValueId Build::regression_loss(const std::string& op, ValueId y, ValueId target, ValueId weight,
                                std::vector<Attribute> attributes) {
   if (dims(y) != dims(target)) {
-    fail(std::string(op) + ": the model's output is " + to_string(dims(y)) + ", the targets are " +
+    const std::string name = op.substr(op.rfind('.') + 1);
+    fail(name + ": the model's output is " + to_string(dims(y)) + ", the targets are " +
          to_string(dims(target)) + "; the last layer must have one feature for each target");
   }
   return node1(op, {y, target, weight}, {1}, std::move(attributes));

@@ -91,8 +91,8 @@ class Build {
   ValueId transpose(ValueId x, const std::vector<int>& permutation);
   ValueId cross_entropy(ValueId logits, ValueId labels, ValueId weight);
   ValueId mean_squared_error(ValueId y, ValueId target, ValueId weight);
-  // `op` is mean_squared_error, or one of loss_operations.h that compares with targets.
-  ValueId regression_loss(const char* op, ValueId y, ValueId target, ValueId weight,
+  // `op` is mean_squared_error, or a loss from make_open_loss() in open_nodes.h.
+  ValueId regression_loss(const std::string& op, ValueId y, ValueId target, ValueId weight,
                           std::vector<Attribute> attributes = {});
   ValueId correct_count(ValueId logits, ValueId labels, ValueId weight);
   // All-reduce: the sum of `x` over the ranks of a communicator, on every rank. The gradient of the

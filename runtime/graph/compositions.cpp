@@ -19,6 +19,8 @@ const std::vector<Formula> kFunctions = {
     // 1 where w equals y, the largest number of its row, else 0. A NaN is larger than any number.
     {"is_largest", "w y -> e",
      "d = y - w; e = 1 - positive(d) + is_nan(w) + is_nan(d) * (1 - is_nan(y))"},
+    // 1 where x > 0, -1 where x < 0, else 0.
+    {"sign_of", "x -> s", "s = positive(x) - positive(-x)"},
     // The gradient that an optimizer uses, and what it keeps in a step with the scale 0.
     {"scaled_gradient", "grad scale -> g", "g = gate(grad, scale) * scale"},
     {"unless_skipped", "a before scale -> b",
@@ -144,37 +146,6 @@ const std::vector<Formula> kSoftmaxAndLosses = {
      "d = y - target; loss = sum(gate(weight * mean(d * d, 1), weight), 0)"},
     {RT_OP_MEAN_SQUARED_ERROR_BACKWARD, "y[N,D*] target[N,D*] weight[N,1] dloss[1] -> dy[N,D*]",
      "dy = gate((y - target) * (weight * dloss * (2 / D)), weight)"},
-    // 1 where x > 0, -1 where x < 0, else 0.
-    {"sign_of", "x -> s", "s = positive(x) - positive(-x)"},
-    {kMeanAbsoluteError, "y[N,D*] target[N,D*] weight[N,1] -> loss[1]",
-     "d = y - target; loss = sum(gate(weight * mean(d * sign_of(d), 1), weight), 0)"},
-    {"mean_absolute_error_backward", "y[N,D*] target[N,D*] weight[N,1] dloss[1] -> dy[N,D*]",
-     "dy = gate(sign_of(y - target) * (weight * dloss / D), weight)"},
-    // `far` is 1 where the difference is above delta, or is NaN.
-    {kHuber, "y[N,D*] target[N,D*] weight[N,1] {delta=1} -> loss[1]", R"(
-      d = y - target;
-      a = d * sign_of(d);
-      far = positive(a - delta);
-      l = gate(d * d / 2, 1 - far) + gate(delta * (a - delta / 2), far);
-      loss = sum(gate(weight * mean(l, 1), weight), 0))"},
-    {"huber_backward", "y[N,D*] target[N,D*] weight[N,1] dloss[1] {delta=1} -> dy[N,D*]", R"(
-      d = y - target;
-      s = sign_of(d);
-      far = positive(d * s - delta);
-      slope = gate(d, 1 - far) + gate(delta * s, far);
-      dy = gate(slope * (weight * dloss / D), weight))"},
-    {kBinaryCrossEntropy, "y[N,D*] target[N,D*] weight[N,1] -> loss[1]", R"(
-      l = relu(y) - y * target + log(1 + exp(-(y * sign_of(y))));
-      loss = sum(gate(weight * mean(l, 1), weight), 0))"},
-    {"binary_cross_entropy_backward", "y[N,D*] target[N,D*] weight[N,1] dloss[1] -> dy[N,D*]",
-     "dy = gate((sigmoid(y) - target) * (weight * dloss / D), weight)"},
-    {kKlDivergence, "y[N,D*] target[N,D*] weight[N,1] -> loss[1]", R"(
-      d = y - max(y, 1);
-      l = target * (log(target) - d + log(sum(exp(d), 1)));
-      loss = sum(gate(weight * sum(gate(l, target), 1), weight), 0))"},
-    {"kl_divergence_backward", "y[N,D*] target[N,D*] weight[N,1] dloss[1] -> dy[N,D*]", R"(
-      e = exp(y - max(y, 1));
-      dy = gate((e / sum(e, 1) * sum(target, 1) - target) * (weight * dloss), weight))"},
     {kUniformCrossEntropy, "y[R*,C] weight[R*,1] -> loss[1]", R"(
       d = y - max(y, 1);
       loss = sum(gate(weight * (log(sum(exp(d), 1)) - mean(d, 1)), weight), 0))"},

@@ -167,6 +167,22 @@ OpenOperation make_open_operation(Formula forward, const std::string& gradient,
   return made;
 }
 
+OpenOperation make_open_loss(const std::string& op, const std::string& formula,
+                             const std::string& gradient,
+                             const std::vector<Attribute>& attributes) {
+  const std::string compared = "y[N,D*] target[N,D*] weight[N,1] ";
+  std::string names;
+  for (const Attribute& a : attributes) names += a.name + " ";
+  OpenOperation made;
+  made.kind = Kind::kLoss;
+  made.gradient = OpenGradient::kFormula;
+  made.forward = {op, compared + "{" + names + "} -> loss[1]",
+                  formula + "; loss = sum(gate(weight * l, weight), 0)"};
+  made.backward = {op + kOpenBackward, compared + "dloss[1] {" + names + "} -> dy[N,D*]",
+                   gradient + "; dy = gate(g, weight)"};
+  return made;
+}
+
 ValueId add_open_node(Build& build, const std::string& op, const std::vector<ValueId>& inputs,
                       const std::vector<Attribute>& attributes) {
   const Graph& graph = build.graph();

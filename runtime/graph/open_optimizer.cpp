@@ -96,7 +96,8 @@ OpenOperation make_open_optimizer(const Formula& formula,
   const OptimizerOperands operands = optimizer_operands(formula);
   try_formula(formula, signature, attributes);
   OpenOperation made;
-  made.forward = {formula.op + kOpenUpdate, row_signature(signature, operands),
+  made.kind = Kind::kOptimizer;
+  made.forward = {formula.op + "_update", row_signature(signature, operands),
                   lines(signature, operands, formula.text)};
   return made;
 }

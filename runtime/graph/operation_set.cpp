@@ -6,7 +6,6 @@
 
 #include "runtime/error.h"
 #include "runtime/graph/rules.h"
-#include "runtime/graph/update_operations.h"
 
 namespace runtime::graph {
 
@@ -19,12 +18,11 @@ GradientRule* gradient_of(const OpenOperation& operation, const Formula& formula
 
 // Every rank computes a plugin's operation as a whole, in float32, and no post-operation follows.
 Operation row_of_plugin(const OpenOperation& operation, const Formula& formula) {
-  const bool update = formula.op.ends_with(kOpenUpdate);
   Operation row = {formula.op,
-                   update ? Kind::kOptimizer : Kind::kOpaque,
+                   operation.kind,
                    {gradient_of(operation, formula), SplitRule::kWhole, Precision::kFloat32},
                    Replication::kCopied,
-                   update ? Composed::kLate : Composed::kAtOnce,
+                   is_update(operation.kind) ? Composed::kLate : Composed::kAtOnce,
                    PostOperations::kAlone};
   row.defined_by = DefinedBy::kPlugin;
   row.formula = formula;

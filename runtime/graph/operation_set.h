@@ -26,12 +26,15 @@ struct OpenOperation {
   Formula forward;   // `text` is empty if only devices compute it
   Formula backward;  // of kFormula
   OpenGradient gradient = OpenGradient::kNone;
+  Kind kind = Kind::kOpaque;
   // The dims of the output, where there is no formula from which they follow.
   std::function<Dims(const std::vector<Dims>& inputs, rt_dtype dtype,
                      const std::vector<Attribute>& attributes)>
       shape = {};
 };
 
+// What the names of the core's own operations in the form of a plugin's begin with.
+inline constexpr const char* kOwnOperation = "core.";
 // What the name of a backward operation ends with.
 inline constexpr const char* kOpenBackward = "_backward";
 

@@ -135,14 +135,6 @@ const std::vector<Operation> kContract = {
 };
 
 const std::vector<Operation> kCore = {
-    {kMeanAbsoluteError, kLoss, float32(backward_operation, kWhole), kCopied, kAtOnce, kAlone},
-    {"mean_absolute_error_backward", kLoss, kBehindLoss, kCopied, kAtOnce, kAlone},
-    {kHuber, kLoss, float32(backward_operation, kWhole), kCopied, kAtOnce, kAlone},
-    {"huber_backward", kLoss, kBehindLoss, kCopied, kAtOnce, kAlone},
-    {kBinaryCrossEntropy, kLoss, float32(backward_operation, kWhole), kCopied, kAtOnce, kAlone},
-    {"binary_cross_entropy_backward", kLoss, kBehindLoss, kCopied, kAtOnce, kAlone},
-    {kKlDivergence, kLoss, float32(backward_operation, kWhole), kCopied, kAtOnce, kAlone},
-    {"kl_divergence_backward", kLoss, kBehindLoss, kCopied, kAtOnce, kAlone},
     {kUniformCrossEntropy, kLoss, float32(backward_operation, kWhole), kCopied, kAtOnce, kAlone},
     {"uniform_cross_entropy_backward", kLoss, kBehindLoss, kCopied, kAtOnce, kAlone},
     {kShareOfWeight, kElementwise, float32(no_gradient, kWhole), kCopied, kAtOnce, kAlone},

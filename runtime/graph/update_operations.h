@@ -20,9 +20,6 @@ inline constexpr const char* kClipValue = "clip_value";
 // average, parameters -> average: decay * average + (1 - decay) * parameters.
 inline constexpr const char* kMovingAverage = "moving_average";
 
-// The name of an optimizer of a plugin ends so: "<plugin>.<name>_update" (open_optimizer.h).
-inline constexpr const char* kOpenUpdate = "_update";
-
 inline constexpr const char* kScaled = "scaled";
 inline constexpr const char* kDampening = "dampening";
 inline constexpr const char* kMaxValue = "max_value";

@@ -1,11 +1,14 @@
 // The passes that make the forward step: layers, loss, and the checks against the data set.
 
+#include "runtime/config/choices.h"
 #include "runtime/error.h"
 #include "runtime/graph/build.h"
 #include "runtime/graph/fold_batch_norm.h"
 #include "runtime/graph/loss_operations.h"
 #include "runtime/graph/mixed_precision.h"
+#include "runtime/graph/open_nodes.h"
 #include "runtime/graph/operation_set.h"
+#include "runtime/row_of.h"
 #include "runtime/step/passes.h"
 
 namespace runtime::step {
@@ -72,12 +75,18 @@ class Loss {
 
   void compare_with_targets() {
     const LossRecipe& loss = input_.recipe.loss;
+    const config::Loss& row = find_row("training.loss", loss.name, config::losses());
     values_.target = graph_.add_value("targets", ValueKind::kInput,
                                       {input_.form.rows, input_.recipe.targets}, dtype_);
     std::vector<graph::Attribute> attributes;
     for (const auto& [name, value] : loss.attributes) attributes.push_back({name, value});
-    values_.loss = build_.regression_loss(loss.name.c_str(), values_.output, values_.target,
-                                          values_.weight, attributes);
+    std::string op = row.name;  // of the contract
+    if (!row.formula.empty()) {
+      op = graph::kOwnOperation + op;
+      add_operation(graph_, make_open_loss(op, row.formula, row.gradient, attributes));
+    }
+    values_.loss = build_.regression_loss(op, values_.output, values_.target, values_.weight,
+                                          std::move(attributes));
   }
 
   // Makes the predictions an output. If they are a view (the output of a flatten), the caller gets

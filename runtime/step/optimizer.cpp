@@ -21,9 +21,6 @@ using graph::kNone;
 using graph::ValueId;
 using graph::ValueKind;
 
-// The names of the runtime's own formulas are told from those of plugins by it.
-constexpr const char* kOwn = "core.";
-
 const config::OptimizerRow& row_of_rule(const config::UpdateRule& rule) {
   return find_row("optimizer.name", rule.name, config::optimizers());
 }
@@ -33,7 +30,7 @@ graph::Formula formula_of(const config::UpdateRule& rule) {
   if (const auto& operation = rule.operation)
     return {operation->name, operation->signature, operation->formula};
   const config::OptimizerRow& row = row_of_rule(rule);
-  std::string name = kOwn + rule.name, state, attributes;
+  std::string name = graph::kOwnOperation + rule.name, state, attributes;
   for (const config::StateBuffer& b : config::state_buffers_of(rule)) {
     state += " " + b.operand + "[E*]";
     if (!b.key.empty()) name += "." + b.key;  // an operation of its own, with other operands

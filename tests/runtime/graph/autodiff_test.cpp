@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "runtime/config/choices.h"
 #include "runtime/error.h"
 #include "runtime/graph/loss_operations.h"
 #include "runtime/graph/open_nodes.h"
@@ -267,20 +268,26 @@ TEST_F(GradientTest, MeanSquaredErrorThroughReshapes) {
   expect_gradients(build_.mean_squared_error(y, target, weight));
 }
 
-TEST_F(GradientTest, LossesOfRegressions) {
+TEST_F(GradientTest, LossesThatAreRows) {
   const ValueId y = build_.scale(parameter("y", {4, 3}, -2, 2), 1.5);
   const ValueId weight = constant("weight", {4}, {0.25, 0, 0.4, 0.1});
   const ValueId targets = constant("targets", {4, 3}, test::random_numbers(12, 6));
   const ValueId shares =
       constant("shares", {4, 3}, {0.2, 0.3, 0.5, 1, 0, 0, 0.1, 0.9, 0, 0.4, 0.4, 0.2});
-  const auto loss = [&](const char* op, ValueId of, std::vector<Attribute> attributes = {}) {
-    return build_.regression_loss(op, y, of, weight, std::move(attributes));
-  };
-  ValueId sum = loss(kMeanAbsoluteError, targets);
-  sum = build_.add(sum, loss(kHuber, targets, {{kDelta, 0.7}}));
-  sum = build_.add(sum, loss(kBinaryCrossEntropy, shares));
-  sum = build_.add(sum, loss(kKlDivergence, shares));
-  expect_gradients(build_.add(sum, build_.node1(kUniformCrossEntropy, {y, weight}, {1})));
+  config::Training training;
+  training.huber_delta = 0.7;
+  ValueId sum = build_.node1(kUniformCrossEntropy, {y, weight}, {1});
+  for (const config::Loss& row : config::losses()) {
+    if (row.formula.empty()) continue;
+    std::vector<Attribute> attributes;
+    for (const auto& [name, value] : attributes_of(row, training))
+      attributes.push_back({name, value});
+    const std::string op = kOwnOperation + row.name;
+    add_operation(graph_, make_open_loss(op, row.formula, row.gradient, attributes));
+    const ValueId of = row.targets == config::Targets::kNumbers ? targets : shares;
+    sum = build_.add(sum, build_.regression_loss(op, y, of, weight, std::move(attributes)));
+  }
+  expect_gradients(sum);
 }
 
 TEST_F(GradientTest, DropoutUsesTheSameMaskBackwards) {
