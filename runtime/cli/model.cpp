@@ -158,7 +158,7 @@ void show_model(const ConfigArguments& arguments) {
   say("\ninput {}: {} parameters ({:.2f} MiB in {}), of which {} are trained; {:.3f} MFLOP a "
       "sample forward\n",
       graph::to_string(model.input), parameters,
-      static_cast<double>(parameters) * (config.training.dtype == "float64" ? 8 : 4) / (1 << 20),
+      static_cast<double>(parameters) * config.training.bytes_per_weight() / (1 << 20),
       config.training.dtype, trained, flops / 1e6);
 }
 

@@ -70,7 +70,7 @@ std::shared_ptr<train::StepPrograms> other_programs(const Session& s, const std:
   config.launch.devices = {backend};
   config.device.host_fallback.clear();
   auto device = launch::open_device(config, *s.rank.registry, 0, nullptr);
-  if (config.training.mixed_precision == "bf16" &&
+  if (config.training.mixed() && !config.training.scales_loss() &&
       (device->properties().compute_dtypes & RT_DTYPE_BIT(RT_BFLOAT16)) == 0) {
     config.training.mixed_precision = "none";
     std::cerr << "note: " << device->id() << " does not compute in bfloat16, it uses float32\n";

@@ -16,6 +16,7 @@
 #include "runtime/config/open_operation.h"
 #include "runtime/config/ranks.h"
 #include "runtime/config/training.h"
+#include "runtime/row_of.h"
 
 namespace runtime::config {
 
@@ -112,7 +113,9 @@ struct Debug {
   int virtual_shards = 12;
   int64_t check_replicas_every = 0;
   std::string nan = "stop";  // stop | warn
-  bool stops_at_nan() const { return nan == "stop"; }
+  bool stops_at_nan() const {
+    return row_of<bool>("debug.nan", nan, {{"stop", true}, {"warn", false}});
+  }
 };
 
 // A whole configuration, with every default filled in.

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/row_of.h"
+
 namespace runtime::config {
 
 // Keys that a plugin defines itself, from [device.<plugin>], [comm.<plugin>] or [dataset.<plugin>]:
@@ -28,8 +30,13 @@ struct Parallelism {
   bool search = false;          // searches for the fastest mesh that fits; data, tensor and
                                 // pipeline are then not given
 
-  bool asynchronous() const { return update == "asynchronous"; }
-  bool by_speed() const { return share == "by_speed"; }
+  bool asynchronous() const {
+    return row_of<bool>("parallelism.update", update,
+                        {{"synchronous", false}, {"asynchronous", true}});
+  }
+  bool by_speed() const {
+    return row_of<bool>("parallelism.share", share, {{"equal", false}, {"by_speed", true}});
+  }
 };
 
 // [comm]: how ranks find each other and exchange data.

@@ -9,6 +9,8 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/row_of.h"
+
 namespace runtime::config {
 
 struct OpenOperation;
@@ -32,8 +34,18 @@ struct Training {
   double huber_delta = 1;                // huber
 
   // Whether activations have another type than weights, and whether that type needs a scaled loss.
-  bool mixed() const { return mixed_precision != "none"; }
-  bool scales_loss() const { return mixed_precision == "f16"; }
+  bool mixed() const {
+    return row_of<bool>("training.mixed_precision", mixed_precision,
+                        {{"none", false}, {"bf16", true}, {"f16", true}});
+  }
+  bool scales_loss() const {
+    return row_of<bool>("training.mixed_precision", mixed_precision,
+                        {{"none", false}, {"bf16", false}, {"f16", true}});
+  }
+  // Bytes of a weight.
+  int bytes_per_weight() const {
+    return row_of<int>("training.dtype", dtype, {{"float32", 4}, {"float64", 8}});
+  }
 };
 
 // The update of the weights of some parameters.

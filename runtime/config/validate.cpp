@@ -213,7 +213,7 @@ class Rules {
 
   void check_mixed_precision() const {
     const Training& training = config_.training;
-    require(!training.mixed() || training.dtype == "float32", "training", "mixed_precision",
+    require(!training.mixed() || training.bytes_per_weight() == 4, "training", "mixed_precision",
             "got \"" + training.mixed_precision + "\" with dtype = \"" + training.dtype +
                 "\", but the weights beside 16-bit activations are float32; remove one of the two");
     require(!training.scales_loss() || !config_.parallelism.asynchronous(), "training",
@@ -393,7 +393,8 @@ class Rules {
             "global_batch_size",
             "missing: it has no default; expected integer, at least 1, or batch_size_per_rank");
     const LrScheduler& schedule = config_.lr_scheduler;
-    require(schedule.scale_with_batch == "none" || schedule.reference_batch_size > 0,
+    const bool scales = schedule.scale_with_batch != LrScheduler().scale_with_batch;
+    require(!scales || schedule.reference_batch_size > 0,
             "lr_scheduler", "reference_batch_size",
             "missing: scale_with_batch needs the batch size that optimizer.lr was chosen for");
   }

@@ -6,6 +6,7 @@
 
 #include "runtime/error.h"
 #include "runtime/model/declare_layer.h"
+#include "runtime/row_of.h"
 
 namespace runtime::model {
 
@@ -193,7 +194,10 @@ DeclaredLayer linear() {
        .documentation = "order of the weight in files: [outputs, inputs] as PyTorch's linear "
                         "layers, [inputs, outputs] as GPT-2's",
        .brief = true},
-      [](const Setting& v, Linear& l) { l.file_in_out = v.string == "in_out"; });
+      [](const Setting& v, Linear& l) {
+        l.file_in_out =
+            row_of<bool>("file_layout", v.string, {{"out_in", false}, {"in_out", true}});
+      });
   return checked(
       declare<Linear>("linear", "Fully connected, over the last dimension.",
                       {key("features", &Linear::features, "output features").in(kWidth).required(),

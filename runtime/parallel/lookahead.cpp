@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "runtime/graph/operation_set.h"
+#include "runtime/row_of.h"
 
 namespace runtime::parallel {
 
@@ -12,9 +13,13 @@ using graph::Node;
 using graph::SplitRule;
 using graph::ValueId;
 
-std::string hint_of(const Hints& hints, const std::string& layer) {
-  const auto it = hints.find(layer);
-  return it == hints.end() ? "auto" : it->second;
+const Hint& hint_of(const Hints& hints, const std::string& layer) {
+  static constexpr Hint kHints[] = {{.name = "auto", .columns = true, .rows = true, .asked = false},
+                                    {.name = "none", .columns = false, .rows = false},
+                                    {.name = "column", .columns = true, .rows = false},
+                                    {.name = "row", .columns = false, .rows = true}};
+  const auto found = hints.find(layer);
+  return found == hints.end() ? kHints[0] : find_row("shard", found->second, kHints);
 }
 
 bool has_weights(const Node& node, const std::set<ValueId>& parameters) {
@@ -70,7 +75,7 @@ bool Lookahead::accepts(const Node& reader, ValueId v, Demand& demand) const {
 }
 
 bool Lookahead::accepts_attention(const Node& reader, Demand& demand) const {
-  if (hint_of(hints_, reader.layer) == "none") return false;
+  if (!hint_of(hints_, reader.layer).cuts()) return false;
   const int64_t heads = graph::integer_attribute(reader, RT_ATTR_HEADS, 1);
   Demand behind;
   demand = {3, dims_[reader.outputs[0]].back() / heads};
@@ -85,8 +90,7 @@ bool Lookahead::passes(const Node& reader, Demand& demand) const {
 }
 
 bool Lookahead::accepts_product(const Node& reader, Demand& demand) const {
-  const std::string hint = hint_of(hints_, reader.layer);
-  if (hint == "none" || hint == "column") return false;
+  if (!hint_of(hints_, reader.layer).rows) return false;
   const int64_t groups = graph::integer_attribute(reader, RT_ATTR_GROUPS, 1);
   if (groups == 1) return true;
   Demand behind;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -15,8 +16,15 @@ namespace runtime::parallel {
 
 // The `shard` key of each layer that has one.
 using Hints = std::map<std::string, std::string>;
-// The hint for a layer; "auto" if it has none.
-std::string hint_of(const Hints& hints, const std::string& layer);
+// A value of the key: how the weight of the layer may be cut, and whether the user asks for it.
+struct Hint {
+  std::string_view name;
+  bool columns, rows;
+  bool asked = true;
+  bool cuts() const { return columns || rows; }
+};
+// The hint for a layer; "auto" if it has none. It lives as long as the program.
+const Hint& hint_of(const Hints& hints, const std::string& layer);
 
 // Whether a node that SplitRule::kWeights describes is a linear layer or a convolution: the other
 // factor is a parameter.

@@ -219,23 +219,22 @@ class Shard {
     const bool transposed = graph::integer_attribute(n, RT_ATTR_TRANSPOSE_B, 0) != 0;
     const int out = conv || transposed ? 0 : 1, in = conv ? 3 : 1 - out;
     const ValueId x = n.inputs[0], w = n.inputs[1];
-    const std::string hint = hint_of(options_.hints, n.layer);
+    const Hint& hint = hint_of(options_.hints, n.layer);
     const Split* s = split(x);
     // The table of an embedding that is split already (tied weights).
     if (const Split* known = split(w)) {
-      return known->axis == out && hint != "none" && hint != "row" ? column(n, out, *known)
-                                                                   : plain(n);
+      return known->axis == out && hint.columns ? column(n, out, *known) : plain(n);
     }
-    if (!is_free(w) || hint == "none") return plain(n);
-    if (s != nullptr && s->axis == last_axis(x) && hint != "column") return row(n, in, *s);
-    if (hint == "row") {
+    if (!is_free(w) || !hint.cuts()) return plain(n);
+    if (s != nullptr && s->axis == last_axis(x) && hint.rows) return row(n, in, *s);
+    if (!hint.columns) {
       const Split part = own_part(last_axis(x), 1, dims(w)[in], 1);
       if (!has_enough(n.layer, part, "inputs")) return plain(n);
       n.inputs[0] = sliced(whole(x), part);
       return row(n, in, part);
     }
     std::optional<Demand> demand = ahead_.demand(n.outputs[0]);
-    if (!demand && hint == "column") demand = Demand{};
+    if (!demand && !hint.rows) demand = Demand{};
     if (!demand) return plain(n);
     const Split part = own_part(out, demand->blocks, dims(w)[out] / demand->blocks, demand->unit);
     has_enough(n.layer, part, "outputs") ? column(n, out, part) : plain(n);
@@ -262,14 +261,14 @@ class Shard {
     const int64_t groups = graph::integer_attribute(n, RT_ATTR_GROUPS, 1);
     const Split* known = split(x);
     const int64_t in = (known ? known->whole : dims(x)[3]) / groups, out = dims(w)[0] / groups;
-    const std::string hint = hint_of(options_.hints, n.layer);
-    if (!is_free(w) || hint == "none" || hint == "row") return plain(n);
+    const Hint& hint = hint_of(options_.hints, n.layer);
+    if (!is_free(w) || !hint.columns) return plain(n);
     Split s;
     if (known != nullptr && known->axis == 3 && known->blocks == 1 && known->unit % in == 0) {
       s = *known;
     } else {
       const std::optional<Demand> demand = ahead_.demand(n.outputs[0]);
-      if (!demand && hint != "column") return plain(n);
+      if (!demand && hint.rows) return plain(n);
       // As many groups stay together as whoever reads the result asks for, if that divides them.
       const int64_t wanted = demand ? std::lcm(demand->unit, out) / out : 1;
       const int64_t together = groups % wanted == 0 ? wanted : 1;
@@ -295,7 +294,7 @@ class Shard {
       if (units % options_.ranks != 0) note(layer, "its " + size + " are split unevenly");
       return true;
     }
-    if (hint_of(options_.hints, layer) != "auto") {
+    if (hint_of(options_.hints, layer).asked) {
       throw ConfigurationError("layer '" + layer + "' has " + size + " to split, but tensor = " +
                                std::to_string(options_.ranks) + "; set parallelism.tensor to " +
                                std::to_string(units) + " or less, or shard = \"none\" there");
@@ -313,7 +312,7 @@ class Shard {
   void embedding(Node n) {
     const ValueId table = n.inputs[1];
     if (!split(table)) {
-      if (!is_free(table) || hint_of(options_.hints, n.layer) == "none") return plain(n);
+      if (!is_free(table) || !hint_of(options_.hints, n.layer).cuts()) return plain(n);
       const Split s = own_part(0, 1, dims(table)[0], 1);
       if (!has_enough(n.layer, s, "rows")) return plain(n);
       set_parameter(table, s);
@@ -416,7 +415,8 @@ class Shard {
 
   void check() const {
     for (const auto& [layer, hint] : options_.hints) {
-      if ((hint == "column" || hint == "row") && !searched_.contains(layer)) {
+      const Hint& known = hint_of(options_.hints, layer);
+      if (known.asked && known.cuts() && !searched_.contains(layer)) {
         throw ConfigurationError("layer '" + layer + "': shard = \"" + hint +
                                  "\" is for linear and conv2d layers; remove it");
       }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "runtime/config/metrics.h"
 #include "tools/trials/program.h"
 
 namespace tools::sweep {
@@ -17,7 +18,8 @@ constexpr std::string_view kValidation = "validation_";
 
 // Whether the configuration names the metric, where it has to be named.
 bool is_computed(const std::string& name, const Value& config) {
-  if (name == "loss" || name == "accuracy") return true;
+  const auto* const metric = runtime::config::find_metric(name);
+  if (runtime::config::is_loss(name) || (metric != nullptr && metric->always)) return true;
   const Member* const section = config.find("validation");
   const Member* const metrics = section == nullptr ? nullptr : section->value.find("metrics");
   return metrics != nullptr &&
