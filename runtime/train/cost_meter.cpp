@@ -7,18 +7,32 @@
 
 namespace runtime::train {
 
-void CostMeter::begin(const StepPrograms& programs, int64_t total) {
+void CostMeter::begin(StepPrograms& programs, int64_t total) {
   programs_ = &programs;
   warm_up_ = std::min<int64_t>(kWarmUp, total / 2);
   programs.take_collective_times();
 }
 
-void CostMeter::add(Clock::time_point step_begin) {
-  if (++steps_ == warm_up_) programs_->take_collective_times();
-  if (steps_ > warm_up_) seconds_ += Clock::now() - step_begin;
+void CostMeter::begin_step() {
+  if (!since_) since_ = Clock::now();
+}
+
+void CostMeter::end_step() {
+  if (++steps_ != warm_up_) return;
+  pause();
+  programs_->take_collective_times();
+  seconds_ = {};
+}
+
+void CostMeter::pause() {
+  if (!since_) return;
+  programs_->stream().synchronize();
+  seconds_ += Clock::now() - *since_;
+  since_.reset();
 }
 
 StepCost CostMeter::end() {
+  pause();
   parallel::ByAxis exposed = exposed_by_axis(programs_->take_collective_times());
   if (steps_ <= warm_up_) return {};
   const auto measured = static_cast<double>(steps_ - warm_up_);

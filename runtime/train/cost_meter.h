@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 #include "runtime/train/step_cost.h"
 
@@ -11,23 +12,28 @@ namespace runtime::train {
 
 class StepPrograms;
 
-// Measures the cost of a step, once caches, plans and clock rates have settled. One thread; the
-// programs must outlive the object.
+// Measures the cost of a step, once caches, plans and clock rates have settled: the time of the
+// clock from one step to the next, because a call that queues a step returns before the device has
+// computed it. One thread; the programs must outlive the object.
 class CostMeter {
  public:
   using Clock = std::chrono::steady_clock;
 
   // Begins with a run of `total` steps.
-  void begin(const StepPrograms& programs, int64_t total);
-  // Adds the step that has begun then and ends now.
-  void add(Clock::time_point step_begin);
-  // Returns the means; no steps if all were for warming up.
+  void begin(StepPrograms& programs, int64_t total);
+  void begin_step();
+  void end_step();
+  // What follows, until the next step begins, belongs to no step: a validation, a checkpoint. The
+  // call waits for the queued steps.
+  void pause();
+  // Returns the means; no steps if all were for warming up. The call waits for the queued steps.
   StepCost end();
 
  private:
   static constexpr int64_t kWarmUp = 5;
-  const StepPrograms* programs_ = nullptr;
+  StepPrograms* programs_ = nullptr;
   int64_t warm_up_ = 0, steps_ = 0;
+  std::optional<Clock::time_point> since_;  // of steps that are not in `seconds_` yet
   std::chrono::duration<double> seconds_{0};
 };
 

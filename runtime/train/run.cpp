@@ -72,6 +72,7 @@ class Run {
       asynchronous_ ? items_until(std::min(end, total_)) : steps_until(std::min(end, total_));
       if (trainer_.steps_done() == end) end_epoch();
     }
+    cost_.pause();
     if (!ended()) validate_if_due();  // a run that had come to its end may lack its validation
     if (asynchronous_) asynchronous_->close();
     finish_checkpoints();
@@ -150,9 +151,9 @@ class Run {
   void steps_until(int64_t end) {
     while (trainer_.steps_done() < end && !ended()) {
       exec::SpanRecorder* const spans = profiler_ ? profiler_->begin_step() : nullptr;
-      const auto begin = Clock::now();
+      cost_.begin_step();
       one_step(spans);
-      cost_.add(begin);
+      cost_.end_step();
       if (profiler_) profiler_->end_step();
       validate_if_due();
       const StopAgreement::Answer answer = stop_.ask(wishes(), trainer_.steps_done());
@@ -247,6 +248,7 @@ class Run {
 
   // A run that has come to its end runs no other form.
   void save() {
+    cost_.pause();
     if (trainer_.steps_done() < total_steps(config_, steps_per_epoch_)) decide_all_forms();
     checkpoints_->save(state());
   }
@@ -459,6 +461,7 @@ class Run {
   void validate() {
     const int64_t step = trainer_.steps_done();
     if (validated_ == step) return;
+    cost_.pause();
     const auto begin = Clock::now();
     validated_ = result_.validated = step;
     take_results(true);

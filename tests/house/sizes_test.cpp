@@ -34,7 +34,7 @@ const std::map<std::string, size_t> kRoomLines = {
     {"runtime/data", 5930},     {"runtime/exec", 3351},   {"runtime/graph", 5623},
     {"runtime/launch", 4125},   {"runtime/model", 1385},  {"runtime/parallel", 3234},
     {"runtime/step", 1552},     {"runtime/system", 500},  {"runtime/tensor", 700},
-    {"runtime/terminal", 420},  {"runtime/train", 7255},  {"runtime/watch", 1360},
+    {"runtime/terminal", 420},  {"runtime/train", 7266},  {"runtime/watch", 1360},
 };
 // A function does one thing: the longest body, and how many lines the median and nine of ten may
 // have.

@@ -159,6 +159,18 @@ TEST(Rates, AreThoseOfTheModelAndTheDevice) {
   EXPECT_NEAR(*result.mfu, 8 / result.cost.seconds * 210 / 1e9, 1e-12);
 }
 
+// A call that queues a step returns long before this device has computed it.
+TEST(Rates, AreThoseOfTheClockWhereStepsAreQueued) {
+  Job job(kTiny, test::open_device("simulated", {{"max_delay_us", "4000"}}),
+          {{"training.epochs", "4"}});
+  Lines lines;
+  const RunResult result = run(job, lines);
+  ASSERT_EQ(result.cost.steps, result.steps - 5);
+  const double share = static_cast<double>(result.cost.steps) / static_cast<double>(result.steps);
+  EXPECT_GT(result.cost.seconds * static_cast<double>(result.cost.steps),
+            result.seconds * share / 2);
+}
+
 TEST(Rates, OfALanguageModelCountTokens) {
   Job job(
       "[model]\ninput = [5]\nlayers = [ { type = \"embedding\", vocabulary = 7, features = 6 }, "
