@@ -25,16 +25,16 @@ const std::set<std::string> kLongHeaders = {
     "tests/runtime/graph/fake_target.h",  // one device made of tables
 };
 constexpr size_t kLongHeaderLines = 150;
-// The most lines of code (without comments and blank lines) of each room of the core. Lower a
-// number when code goes; when one has to rise, say why in the commit. runtime/README.md has the
+// The most lines of code (without comments, blank lines and tables) of each room of the core. Lower
+// a number when code goes; when one has to rise, say why in the commit. runtime/README.md has the
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
-    {"plugins/host", 6645},     {"plugins/include", 840}, {"plugins/sdk", 2570},
-    {"runtime/analysis", 4075}, {"runtime/cli", 5285},    {"runtime/config", 4313},
-    {"runtime/data", 5930},     {"runtime/exec", 3351},   {"runtime/graph", 5623},
-    {"runtime/launch", 4125},   {"runtime/model", 1385},  {"runtime/parallel", 3234},
-    {"runtime/step", 1552},     {"runtime/system", 500},  {"runtime/tensor", 700},
-    {"runtime/terminal", 420},  {"runtime/train", 7266},  {"runtime/watch", 1360},
+    {"plugins/host", 6586},     {"plugins/include", 840}, {"plugins/sdk", 2260},
+    {"runtime/analysis", 4059}, {"runtime/cli", 5280},    {"runtime/config", 4129},
+    {"runtime/data", 5836},     {"runtime/exec", 3351},   {"runtime/graph", 5161},
+    {"runtime/launch", 4069},   {"runtime/model", 1351},  {"runtime/parallel", 3227},
+    {"runtime/step", 1523},     {"runtime/system", 495},  {"runtime/tensor", 700},
+    {"runtime/terminal", 420},  {"runtime/train", 7210},  {"runtime/watch", 1360},
 };
 // A function does one thing: the longest body, and how many lines the median and nine of ten may
 // have.
@@ -106,7 +106,7 @@ TEST(Sizes, EachRoomOfTheCoreKeepsItsBudget) {
   for (const SourceFile& file : core_files()) {
     // Files that lie in runtime/ itself belong to no room.
     if (std::count(file.path.begin(), file.path.end(), '/') > 1)
-      lines[file.room()] += file.code_lines();
+      lines[file.room()] += file.code_lines_outside_of_tables();
   }
   for (const auto& [room, count] : lines) {
     RecordProperty(room, static_cast<int>(count));

@@ -32,10 +32,33 @@ bool is_code(const std::string& line) {
   return !std::regex_match(line, comment);
 }
 
+// Which lines are code outside of tables. A table ends with the line that closes its braces and
+// ends its statement.
+std::vector<bool> counted_lines(const std::vector<std::string>& lines) {
+  static const std::regex table(R"(\s*(static const std::(vector|map|set)<.*>& \w+ =|)"
+                                R"((static |inline )*const(expr)? .*\bk[A-Z]\w*(\[\])? = \{).*)");
+  std::vector<bool> counted;
+  bool inside = false;
+  std::ptrdiff_t open = 0;
+  for (const std::string& line : lines) {
+    inside = inside || std::regex_match(line, table);
+    counted.push_back(!inside && is_code(line));
+    if (!inside) continue;
+    open += std::count(line.begin(), line.end(), '{') - std::count(line.begin(), line.end(), '}');
+    inside = open != 0 || !line.ends_with(';');
+  }
+  return counted;
+}
+
 }  // namespace
 
 size_t SourceFile::code_lines() const {
   return static_cast<size_t>(std::count_if(lines.begin(), lines.end(), is_code));
+}
+
+size_t SourceFile::code_lines_outside_of_tables() const {
+  const std::vector<bool> counted = counted_lines(lines);
+  return static_cast<size_t>(std::count(counted.begin(), counted.end(), true));
 }
 
 // The head of a function ends with ") {", perhaps with qualifiers or a result type between.
@@ -43,6 +66,7 @@ size_t SourceFile::code_lines() const {
 // the functions in it are found. The body is indented by two more than the line that ends it.
 std::vector<Function> SourceFile::functions() const {
   static const std::regex head(R"(.*[)}]( const| noexcept| override| ->.*)* \{$)");
+  const std::vector<bool> counted = counted_lines(lines);
   std::vector<Function> found;
   for (size_t i = 0; i + 1 < lines.size(); ++i) {
     if (!std::regex_match(lines[i], head)) continue;
@@ -51,7 +75,9 @@ std::vector<Function> SourceFile::functions() const {
     const auto begin = lines.begin() + static_cast<std::ptrdiff_t>(i) + 1;
     const auto end = std::find_if(begin, lines.end(),
                                   [&](const std::string& line) { return line.starts_with(last); });
-    found.push_back({i + 2, static_cast<size_t>(std::count_if(begin, end, is_code))});
+    const auto first = counted.begin() + (begin - lines.begin());
+    const auto code = std::count(first, first + (end - begin), true);
+    found.push_back({i + 2, static_cast<size_t>(code)});
     i = static_cast<size_t>(end - lines.begin());
   }
   return found;

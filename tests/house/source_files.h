@@ -10,7 +10,7 @@ namespace house {
 // A function body, found by the indentation that clang-format gives it.
 struct Function {
   size_t first_line = 0;  // of the body, counted from 1
-  size_t code_lines = 0;  // of the body, without blank lines and comments
+  size_t code_lines = 0;  // of the body, without blank lines, comments and tables
 };
 
 struct SourceFile {
@@ -24,6 +24,9 @@ struct SourceFile {
   std::vector<std::string> includes() const;
   // The number of lines that are neither blank nor only a comment.
   size_t code_lines() const;
+  // The same without the lines of tables (`static const std::vector<Row>& all = *new ...`,
+  // `constexpr Row kRows[] = {`): a row more is what a table is for.
+  size_t code_lines_outside_of_tables() const;
   // The functions with a body of at least one line of its own. A lambda belongs to the function
   // around it.
   std::vector<Function> functions() const;
