@@ -33,8 +33,6 @@ struct OpenOperation {
       shape = {};
 };
 
-// What the names of the core's own operations in the form of a plugin's begin with.
-inline constexpr const char* kOwnOperation = "core.";
 // What the name of a backward operation ends with.
 inline constexpr const char* kOpenBackward = "_backward";
 

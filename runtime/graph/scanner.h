@@ -12,6 +12,9 @@
 
 namespace runtime::graph {
 
+// The names of the runtime's own open operations begin with it.
+inline constexpr std::string_view kOwnOperation = "core.";
+
 // A place in a text that moves forward. White space between words and signs is skipped. A text that
 // does not go on as expected throws InternalError, because formulas are part of the program; in a
 // formula of a plugin, whose subject has a dot, it is the plugin's fault, and a DeviceError.
@@ -66,16 +69,15 @@ class Scanner {
   }
 
   [[noreturn]] void fail(const std::string& what) const {
-    const std::string place =
-        "at '" + std::string(text_.substr(std::min(at_, text_.size()), 30)) + "'";
-    if (const size_t dot = subject_.find('.'); dot != std::string_view::npos) {
-      throw DeviceError("plugin '" + std::string(subject_.substr(0, dot)) +
-                        "': the formula of its operation '" +
-                        std::string(subject_.substr(dot + 1)) + "' " + what + " " + place +
-                        ", character " + std::to_string(std::min(at_, text_.size()) + 1) +
+    const size_t at = std::min(at_, text_.size());
+    const std::string place = "at '" + std::string(text_.substr(at, 30)) + "'", op(subject_);
+    const size_t dot = op.find('.');
+    if (dot != op.npos && !op.starts_with(kOwnOperation))
+      throw DeviceError("plugin '" + op.substr(0, dot) + "': the formula of its operation '" +
+                        op.substr(dot + 1) + "' " + what + " " + place + ", character " +
+                        std::to_string(at + 1) +
                         "; the plugin has to be corrected, see plugins/operations.md");
-    }
-    throw InternalError("the formula of " + std::string(subject_) + " " + what + " " + place);
+    throw InternalError("the formula of " + op + " " + what + " " + place);
   }
 
  private:

@@ -8,6 +8,7 @@
 #include "runtime/graph/mixed_precision.h"
 #include "runtime/graph/open_nodes.h"
 #include "runtime/graph/operation_set.h"
+#include "runtime/graph/scanner.h"
 #include "runtime/row_of.h"
 #include "runtime/step/passes.h"
 
@@ -82,7 +83,7 @@ class Loss {
     for (const auto& [name, value] : loss.attributes) attributes.push_back({name, value});
     std::string op = row.name;  // of the contract
     if (!row.formula.empty()) {
-      op = graph::kOwnOperation + op;
+      op.insert(0, graph::kOwnOperation);
       add_operation(graph_, make_open_loss(op, row.formula, row.gradient, attributes));
     }
     values_.loss = build_.regression_loss(op, values_.output, values_.target, values_.weight,

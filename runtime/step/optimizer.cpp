@@ -8,6 +8,7 @@
 #include "runtime/graph/fuse.h"
 #include "runtime/graph/lower.h"
 #include "runtime/graph/open_optimizer.h"
+#include "runtime/graph/scanner.h"
 #include "runtime/graph/update_operations.h"
 #include "runtime/parallel/update.h"
 #include "runtime/row_of.h"
@@ -30,7 +31,7 @@ graph::Formula formula_of(const config::UpdateRule& rule) {
   if (const auto& operation = rule.operation)
     return {operation->name, operation->signature, operation->formula};
   const config::OptimizerRow& row = row_of_rule(rule);
-  std::string name = graph::kOwnOperation + rule.name, state, attributes;
+  std::string name = std::string(graph::kOwnOperation) + rule.name, state, attributes;
   for (const config::StateBuffer& b : config::state_buffers_of(rule)) {
     state += " " + b.operand + "[E*]";
     if (!b.key.empty()) name += "." + b.key;  // an operation of its own, with other operands

@@ -10,6 +10,7 @@
 #include "runtime/error.h"
 #include "runtime/graph/loss_operations.h"
 #include "runtime/graph/open_nodes.h"
+#include "runtime/graph/scanner.h"
 #include "tests/runtime/support/devices.h"
 #include "tests/runtime/support/graph_run.h"
 
@@ -282,7 +283,7 @@ TEST_F(GradientTest, LossesThatAreRows) {
     std::vector<Attribute> attributes;
     for (const auto& [name, value] : attributes_of(row, training))
       attributes.push_back({name, value});
-    const std::string op = kOwnOperation + row.name;
+    const std::string op = std::string(kOwnOperation) + row.name;
     add_operation(graph_, make_open_loss(op, row.formula, row.gradient, attributes));
     const ValueId of = row.targets == config::Targets::kNumbers ? targets : shares;
     sum = build_.add(sum, build_.regression_loss(op, y, of, weight, std::move(attributes)));

@@ -102,5 +102,12 @@ TEST(OpenOptimizer, FaultsAreThePlugins) {
   }
 }
 
+TEST(OpenOptimizer, AFaultOfTheRuntimeIsNoPlugins) {
+  const std::string message = test::message_of<InternalError>([] {
+    make_open_optimizer({"core.op", "p[E*] g[E*] lr[1] -> p[E*]", "p = p - lr * v"}, {});
+  });
+  EXPECT_NE(message.find("the formula of core.op does not know 'v'"), std::string::npos) << message;
+}
+
 }  // namespace
 }  // namespace runtime::graph
