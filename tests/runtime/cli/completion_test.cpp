@@ -82,7 +82,7 @@ TEST_F(Completion, BashOffersCommandsOfCommandsAndValues) {
   for (const char* words : {"--set optimizer.name = ad", "--set optimizer.name=ad"}) {
     const std::string head = std::string(words).ends_with("=ad") ? "optimizer.name=" : "";
     EXPECT_THAT(in_bash(std::string("runtime train a.toml ") + words),
-                ElementsAre(head + "adam", head + "adamw", head + "adagrad"));
+                testing::IsSupersetOf({head + "adam", head + "adamw", head + "adagrad"}));
   }
   EXPECT_THAT(in_bash("runtime bench a.toml --set dataset.shuffle ="),
               ElementsAre("true", "false"));

@@ -6,8 +6,10 @@
 #include <cmath>
 
 #include "plugins/host/error.h"
+#include "runtime/config/choices.h"
 #include "runtime/error.h"
 #include "runtime/exec/encode.h"
+#include "runtime/row_of.h"
 #include "runtime/train/reporter.h"
 #include "runtime/train/step_programs.h"
 #include "runtime/train/weights.h"
@@ -235,7 +237,7 @@ class LossScale : public testing::TestWithParam<std::string> {
   }
 };
 INSTANTIATE_TEST_SUITE_P(Optimizers, LossScale,
-                         testing::Values("sgd", "adamw", "adam", "rmsprop", "adagrad", "lion"),
+                         testing::ValuesIn(names_of_rows(config::optimizers())),
                          [](const auto& info) { return info.param; });
 
 TEST_P(LossScale, AnOverflowChangesNothingButTheScaleAndTrainingGoesOn) {
