@@ -37,7 +37,7 @@ sys.path[:0] = [HERE, os.path.join(HERE, "../differential/networks")]
 
 from exchange import read_safetensors, relative_error, write_safetensors
 from networks_files import Failed, read_metrics, run, toml_text
-from networks_training import Lion
+from networks_training import torch_optimizer
 
 STEPS, BATCH, BATCHES = 10, 16, 4  # an epoch has four steps, so ten steps see the rates of three epochs
 LIMITS = {"float64": 1e-12, "float32": 1e-5}
@@ -47,18 +47,6 @@ VOCABULARY, LENGTH, FEATURES, OUTPUTS = 12, 5, 6, 4
 
 
 # ---- the rows: [optimizer], [lr_scheduler] and [training] as in a configuration, and what they are in PyTorch
-
-OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "rmsprop": torch.optim.RMSprop,
-              "adagrad": torch.optim.Adagrad}
-OTHER_NAMES = {"initial_accumulator": "initial_accumulator_value"}
-
-
-def torch_optimizer(parameters, name, **keys):
-    """Keys that are not given have PyTorch's default there and the runtime's here."""
-    if name == "lion":
-        return Lion([{"params": list(parameters)}], {"betas": (0.9, 0.99), "weight_decay": 0.0, **keys})
-    return OPTIMIZERS[name](list(parameters), **{OTHER_NAMES.get(key, key): value for key, value in keys.items()})
-
 
 @dataclass
 class Row:

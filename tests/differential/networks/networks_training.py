@@ -90,6 +90,9 @@ class Batches:
 class Lion(torch.optim.Optimizer):
     """The rule of "Symbolic Discovery of Optimization Algorithms" (Chen and others, 2023), algorithm 2."""
 
+    def __init__(self, parameters, lr=1e-4, betas=(0.9, 0.99), weight_decay=0.0):
+        super().__init__(parameters, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
+
     @torch.no_grad()
     def step(self):
         for group in self.param_groups:
@@ -100,20 +103,21 @@ class Lion(torch.optim.Optimizer):
                 m.copy_(group["betas"][1] * m + (1 - group["betas"][1]) * p.grad)
 
 
-def torch_optimizer(rule, groups):
-    """PyTorch's optimizer of a rule, with the default values of configs/README.md."""
-    given = {key: rule[key] for key in ("momentum", "dampening", "nesterov", "alpha", "centered") if key in rule}
-    if rule["name"] in ("adam", "adamw", "rmsprop", "adagrad"):
-        given["eps"] = rule.get("eps", 1e-10 if rule["name"] == "adagrad" else 1e-8)
-    if rule["name"] in ("adam", "adamw", "lion"):
-        given["betas"] = tuple(rule.get("betas", (0.9, 0.99 if rule["name"] == "lion" else 0.999)))
-    if rule["name"] == "adagrad":
-        given["initial_accumulator_value"] = rule.get("initial_accumulator", 0.0)
-    if rule["name"] == "lion":
-        return Lion(groups, dict(given, lr=1.0))
-    kinds = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "rmsprop": torch.optim.RMSprop,
-             "adagrad": torch.optim.Adagrad}
-    return kinds[rule["name"]](groups, lr=1.0, **given)
+# The runtime calls a rule as PyTorch does, in small letters; what PyTorch does not have stands behind.
+OPTIMIZERS = {name.lower(): kind for name, kind in vars(torch.optim).items() if isinstance(kind, type)}
+OPTIMIZERS.update(lion=Lion)
+OTHER_NAMES = {"initial_accumulator": "initial_accumulator_value"}
+NOT_OF_RULE = ("lr", "weight_decay", "weight_decay_on", "group", "parameters", "average_decay")  # groups have the first two
+
+
+def torch_optimizer(parameters, name, **keys):
+    """A key that is not given has the same default in PyTorch and in the runtime."""
+    return OPTIMIZERS[name](parameters, **{OTHER_NAMES.get(key, key): value for key, value in keys.items()})
+
+
+def optimizer_of_rule(rule, groups):
+    """PyTorch's optimizer of a rule of the configuration."""
+    return torch_optimizer(groups, lr=1.0, **{key: value for key, value in rule.items() if key not in NOT_OF_RULE})
 
 
 def rule_of_group(base, group):
@@ -133,7 +137,7 @@ def check_rules(optimizer):
     dampening."""
     try:
         for rule in rules_of(optimizer):
-            torch_optimizer(rule, [torch.zeros(1)])
+            optimizer_of_rule(rule, [torch.zeros(1)])
     except ValueError as error:
         raise Unsupported(str(error)) from error
 
@@ -246,7 +250,7 @@ class Training:
             groups = [{"params": decayed, "weight_decay": decay, "factor": factor},
                       {"params": others, "weight_decay": 0.0, "factor": factor}]
             if parameters:
-                found.append(torch_optimizer(rule, [g for g in groups if g["params"]]))
+                found.append(optimizer_of_rule(rule, [g for g in groups if g["params"]]))
         return found
 
     def run(self, start, jitter=0.0, steps=5):
