@@ -24,10 +24,11 @@ struct OpenParameter {
   double value = 0;
 };
 
-// An operation of a plugin, see plugins/include/rt/operation_set.h. Its texts are not read here.
+// An operation of a plugin, see plugins/include/rt/operation_set.h, or a layer of the runtime that
+// is a formula. Its texts are not read here.
 struct OpenOperation {
-  std::string name;  // "<plugin>.<name>"
-  std::string signature, formula, gradient, documentation;
+  std::string name;  // "<plugin>.<name>", or "core.<name>"
+  std::string signature, formula, gradient = {}, documentation;
   bool has_backward = false;
   std::vector<Key> attributes;
   std::vector<OpenParameter> parameters;

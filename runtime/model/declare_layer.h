@@ -10,6 +10,7 @@
 
 #include "runtime/config/declare.h"
 #include "runtime/config/layer.h"
+#include "runtime/config/open_operation.h"
 #include "runtime/config/read.h"
 #include "runtime/model/layer.h"
 
@@ -126,6 +127,11 @@ DeclaredLayer declare(const std::string& name, const std::string& documentation,
   };
   return made;
 }
+
+// Declares a type of layer that is a formula, written as that of a plugin's layer but with a name
+// without a dot: each input of the signature behind the first is a learned parameter, each
+// attribute a key. A wrong text throws InternalError where a network is built.
+DeclaredLayer formula(config::OpenOperation layer);
 
 }  // namespace runtime::model
 

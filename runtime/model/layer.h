@@ -108,7 +108,8 @@ struct Attention {
   int64_t heads = 1;
   bool causal = false;
 };
-// An operation that a plugin brings; its learned parameters are those that the plugin declares.
+// An operation that a plugin brings, or a formula of layer_types.cpp; its learned parameters are
+// those that are declared with it.
 struct Open {
   config::SharedOperation operation;
   config::AttributeValues attributes;

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "runtime/error.h"
+#include "runtime/graph/scanner.h"
 #include "runtime/model/declare_layer.h"
 #include "runtime/row_of.h"
 
@@ -365,7 +366,7 @@ const std::vector<DeclaredLayer>& declared_layers() {
   return all;
 }
 
-// The keys of a plugin's type beside its attributes. Its parameters cannot be split over ranks.
+// The keys of an open type beside its attributes. Its parameters cannot be split over ranks.
 std::vector<LayerKey<Layer>> keys_beside(const config::OpenOperation& operation) {
   std::vector<LayerKey<Layer>> keys = common_keys(kActivation | kRepeat);
   const bool weights = std::any_of(operation.parameters.begin(), operation.parameters.end(),
@@ -391,8 +392,7 @@ config::LayerType open_layer_type(const config::SharedOperation& operation) {
   return type;
 }
 
-Layer to_open_layer(const config::Layer& from) {
-  const config::SharedOperation& operation = from.type->operation;
+Layer to_open_layer(const config::SharedOperation& operation, const config::Layer& from) {
   Layer layer;
   layer.kind = Open{operation, config::read_attributes(*operation, from.values)};
   read_keys(keys_beside(*operation), from, layer);
@@ -400,7 +400,7 @@ Layer to_open_layer(const config::Layer& from) {
 }
 
 Layer to_layer(const config::Layer& from) {
-  if (from.type->operation != nullptr) return to_open_layer(from);
+  if (const auto& operation = from.type->operation) return to_open_layer(operation, from);
   for (const DeclaredLayer& declared : declared_layers())
     if (declared.type.name == from.type->name) return declared.make(from);
   throw ConfigurationError(from.position.location().text() + ": layer type '" + from.type->name +
@@ -435,6 +435,15 @@ std::vector<LayerKey<Layer>> common_keys(unsigned which) {
                      "-, parts joined by dots")
                      .brief());
   return keys;
+}
+
+DeclaredLayer formula(config::OpenOperation layer) {
+  config::LayerType type{layer.name, layer.documentation, layer.attributes, {}};
+  for (const LayerKey<Layer>& key : keys_beside(layer)) type.keys.push_back(key.declared);
+  layer.name.insert(0, graph::kOwnOperation);
+  return {std::move(type),
+          std::bind_front(to_open_layer,
+                          std::make_shared<const config::OpenOperation>(std::move(layer)))};
 }
 
 std::vector<Layer> to_layers(const std::vector<config::Layer>& layers) {

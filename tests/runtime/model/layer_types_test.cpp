@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 
 #include "runtime/config/declare.h"
+#include "runtime/error.h"
+#include "runtime/model/declare_layer.h"
+#include "runtime/model/network.h"
 #include "tests/runtime/support/devices.h"
 
 namespace runtime::model {
@@ -119,6 +122,32 @@ TEST(LayerTypes, KnowWhereTheyWereWritten) {
       "[[model.layers]]\ntype = \"tanh\"\n");
   EXPECT_EQ(config.model.layers.at(0).position.location().text(), "test.toml:5:1");
   EXPECT_EQ(config.model.layers.at(1).position.line, 7);
+}
+
+// The network of one layer that is this formula of its input and a weight for each feature.
+Network network_of(const std::string& text) {
+  const DeclaredLayer scale = formula(
+      {.name = "scale",
+       .signature = "x[R*,D] weight[D] {factor} -> y[R*,D]",
+       .formula = text,
+       .documentation = {},
+       .attributes = {{.name = "factor", .type = config::Type::kNumber, .default_text = "2.0"}},
+       .parameters = {{"weight", true, 1}}});
+  EXPECT_EQ(scale.type.name, "scale");
+  EXPECT_EQ(scale.type.operation, nullptr) << "it is no plugin's";
+  EXPECT_NE(config::find_key(scale.type.keys, "factor"), nullptr);
+  EXPECT_NE(config::find_key(scale.type.keys, "repeat"), nullptr);
+  return build_network({{3}, {scale.make({})}, {}}, {.batch = 4});
+}
+
+TEST(LayerTypes, AFormulaIsAType) {
+  const Network made = network_of("y = factor * x * weight");
+  ASSERT_EQ(made.parameters.size(), 1u);
+  EXPECT_EQ(made.parameters[0].name, "scale1.weight");
+  EXPECT_EQ(made.parameters[0].file_dims, graph::Dims{3});
+  EXPECT_EQ(made.graph.value(made.output).dims, (graph::Dims{4, 3}));
+  EXPECT_THAT(test::message_of<InternalError>([] { network_of("y = x * bias"); }),
+              testing::HasSubstr("the formula of core.scale does not know 'bias'"));
 }
 
 // The resolved configuration says the same layers.
