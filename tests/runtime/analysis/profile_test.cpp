@@ -17,20 +17,12 @@ using exec::SpanKind;
 using train::Job;
 using train::Recording;
 
-const Roofline kLimits{{{0, 1e9}}, 1e10};
-
-std::vector<config::Override> overrides(const std::string& micro_batch = "auto") {
-  return {{"profiling.enabled", "true"},
-          {"profiling.wait", "0"},
-          {"profiling.warmup", "1"},
-          {"profiling.active", "3"},
-          {"training.micro_batch_size", micro_batch}};
-}
+const Roofline kRoofline{{{0, 1e9}}, 1e10};
 
 class ProfileTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(ProfileTest, OperationsAddUpToTheirSpans) {
-  Job job(train::kLeNet, GetParam(), overrides());
+  Job job(train::kLeNet, GetParam(), train::profiling_settings());
   const Recording recording = profile_steps(job, 4);
   const RankProfile p = make_profile(recording, *job.programs, 0, std::nullopt);
   EXPECT_EQ(p.first_step, 2);
@@ -61,7 +53,7 @@ TEST_P(ProfileTest, OperationsAddUpToTheirSpans) {
 
 // Spans of the host: a step of 10 ns, 5 ns behind it, a step of 20 ns that the cycle ends with.
 TEST(StepTime, IsFromTheBeginningOfAStepToThatOfTheNext) {
-  Job job(train::kTiny, "reference", overrides());
+  Job job(train::kTiny, "reference", train::profiling_settings());
   Recording recording = profile_steps(job, 4);
   recording.spans.clear();
   recording.cycles[0].steps = 2;
@@ -75,7 +67,7 @@ TEST(StepTime, IsFromTheBeginningOfAStepToThatOfTheNext) {
 }
 
 TEST_P(ProfileTest, MicroStepsCountAsOften) {
-  Job job(train::kLeNet, GetParam(), overrides("4"));
+  Job job(train::kLeNet, GetParam(), train::profiling_settings("4"));
   const RankProfile p = make_profile(profile_steps(job, 4), *job.programs, 0, std::nullopt);
   double forward = 0, update = 0;
   for (const OperationProfile& o : p.operations) {
@@ -87,7 +79,7 @@ TEST_P(ProfileTest, MicroStepsCountAsOften) {
 }
 
 TEST_P(ProfileTest, TheMemoryIsThatOfThePlan) {
-  Job job(train::kLeNet, GetParam(), overrides());
+  Job job(train::kLeNet, GetParam(), train::profiling_settings());
   const RankProfile p = make_profile(profile_steps(job, 4), *job.programs, 0, std::nullopt);
   const exec::Program& program = *job.programs->get(job.programs->full_step().back()).program;
   EXPECT_EQ(p.memory.persistent, job.programs->storage().total_bytes());
@@ -107,8 +99,8 @@ TEST_P(ProfileTest, TheMemoryIsThatOfThePlan) {
 }
 
 TEST_P(ProfileTest, TheRooflineIsTheLargerOfBothLimits) {
-  Job job(train::kLeNet, GetParam(), overrides());
-  const RankProfile p = make_profile(profile_steps(job, 4), *job.programs, 0, kLimits);
+  Job job(train::kLeNet, GetParam(), train::profiling_settings());
+  const RankProfile p = make_profile(profile_steps(job, 4), *job.programs, 0, kRoofline);
   int arithmetic = 0, memory = 0;
   for (const OperationProfile& o : p.operations) {
     ASSERT_TRUE(o.roofline_share.has_value()) << o.layer << " " << o.name;
@@ -122,8 +114,8 @@ TEST_P(ProfileTest, TheRooflineIsTheLargerOfBothLimits) {
 }
 
 TEST_P(ProfileTest, TheJsonHasTheKeysOfTheFormat) {
-  Job job(train::kTiny, GetParam(), overrides());
-  const RankProfile p = make_profile(profile_steps(job, 4), *job.programs, 0, kLimits);
+  Job job(train::kTiny, GetParam(), train::profiling_settings());
+  const RankProfile p = make_profile(profile_steps(job, 4), *job.programs, 0, kRoofline);
   const auto j = nlohmann::json::parse(to_json(p));
   for (const char* key :
        {"rank", "device", "steps", "step_ns", "phases", "communication", "data_wait_ns",

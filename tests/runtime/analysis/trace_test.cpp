@@ -16,14 +16,6 @@ using test::TraceSpan;
 using train::Job;
 using train::Recording;
 
-std::vector<config::Override> overrides() {
-  return {{"profiling.enabled", "true"},
-          {"profiling.wait", "0"},
-          {"profiling.warmup", "1"},
-          {"profiling.active", "3"},
-          {"training.micro_batch_size", "8"}};
-}
-
 json trace_of(const Job& job, const Recording& recording, int rank) {
   return json::parse(
       trace_file({trace_events(recording, *job.programs, rank, first_ns(recording))}));
@@ -31,7 +23,9 @@ json trace_of(const Job& job, const Recording& recording, int rank) {
 
 class TraceTest : public testing::TestWithParam<const char*> {
  protected:
-  TraceTest() : job_(train::kLeNet, GetParam(), overrides()), recording_(profile_steps(job_, 4)) {}
+  TraceTest()
+      : job_(train::kLeNet, GetParam(), train::profiling_settings("8")),
+        recording_(profile_steps(job_, 4)) {}
   Job job_;
   Recording recording_;
 };

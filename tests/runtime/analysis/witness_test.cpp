@@ -8,7 +8,7 @@
 namespace runtime::analysis {
 namespace {
 
-data::HostTensor tensor(const std::vector<double>& numbers) {
+data::HostTensor float_tensor(const std::vector<double>& numbers) {
   return {RT_FLOAT32, {static_cast<int64_t>(numbers.size())}, exec::encode(numbers, RT_FLOAT32)};
 }
 
@@ -23,12 +23,12 @@ TEST(Witness, SeesAChangeBetweenWriterAndReader) {
   graph::Graph graph;
   const graph::ValueId a = graph.add_value(value("a", {2})), b = graph.add_value(value("b", {2}));
   Witness witness(graph);
-  witness.wrote(a, tensor({1, 2}), 3);
-  EXPECT_EQ(witness.changed_since(a, tensor({1, 2}), 4), std::nullopt);
-  EXPECT_EQ(witness.changed_since(a, tensor({1, 5}), 6), 3u);
+  witness.wrote(a, float_tensor({1, 2}), 3);
+  EXPECT_EQ(witness.changed_since(a, float_tensor({1, 2}), 4), std::nullopt);
+  EXPECT_EQ(witness.changed_since(a, float_tensor({1, 5}), 6), 3u);
   // A value that was never written is recorded at its first reader.
-  EXPECT_EQ(witness.changed_since(b, tensor({7, 7}), 4), std::nullopt);
-  EXPECT_EQ(witness.changed_since(b, tensor({7, 8}), 9), 4u);
+  EXPECT_EQ(witness.changed_since(b, float_tensor({7, 7}), 4), std::nullopt);
+  EXPECT_EQ(witness.changed_since(b, float_tensor({7, 8}), 9), 4u);
 }
 
 TEST(Witness, WritingAViewChangesWhatItOverlaps) {
@@ -41,11 +41,11 @@ TEST(Witness, WritingAViewChangesWhatItOverlaps) {
   part.offset = 0;
   const graph::ValueId first = graph.add_value(part);
   Witness witness(graph);
-  witness.wrote(whole, tensor({1, 2, 3, 4}), 0);
-  witness.wrote(first, tensor({1, 2}), 1);
-  witness.wrote(second, tensor({5, 6}), 2);
-  EXPECT_EQ(witness.changed_since(whole, tensor({1, 2, 5, 6}), 3), std::nullopt);
-  EXPECT_EQ(witness.changed_since(first, tensor({1, 9}), 3), 1u);
+  witness.wrote(whole, float_tensor({1, 2, 3, 4}), 0);
+  witness.wrote(first, float_tensor({1, 2}), 1);
+  witness.wrote(second, float_tensor({5, 6}), 2);
+  EXPECT_EQ(witness.changed_since(whole, float_tensor({1, 2, 5, 6}), 3), std::nullopt);
+  EXPECT_EQ(witness.changed_since(first, float_tensor({1, 9}), 3), 1u);
 }
 
 }  // namespace

@@ -11,8 +11,8 @@
 namespace runtime::train {
 namespace {
 
-constexpr int kSteps = 20;
-constexpr double kTolerance = 1e-4;
+constexpr int kStepsOnBackends = 20;
+constexpr double kBackendTolerance = 1e-4;
 
 // Before each step the cpu gets the weights of the reference; then every gradient is compared by
 // norm. The reference trains on by itself, and its loss must fall, otherwise the comparison would
@@ -22,20 +22,21 @@ void expect_same_gradients(const std::string& toml,
   if (!test::has_backend("cpu")) GTEST_SKIP() << "the cpu backend was not built";
   Job reference(toml, "reference", overrides), cpu(toml, "cpu", overrides);
   Numbers losses;
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < kStepsOnBackends; ++step) {
     cpu.trainer->set_weights(reference.trainer->weights(), "memory");
     const data::Batch& batch = reference.loader->next();
     const data::TensorFile expected = reference.trainer->gradients(batch);
     const data::TensorFile actual = cpu.trainer->gradients(batch);
     ASSERT_EQ(actual.tensors.size(), expected.tensors.size());
     for (const auto& [name, tensor] : expected.tensors) {
-      EXPECT_LT(test::relative_error(numbers(actual.tensors.at(name)), numbers(tensor)), kTolerance)
+      EXPECT_LT(test::relative_error(numbers(actual.tensors.at(name)), numbers(tensor)),
+                kBackendTolerance)
           << name << ", step " << step;
     }
     reference.trainer->step(batch, reference.config.optimizer.lr);
     for (double loss : reference.losses()) losses.push_back(loss);
   }
-  ASSERT_EQ(losses.size(), size_t{kSteps});
+  ASSERT_EQ(losses.size(), size_t{kStepsOnBackends});
   EXPECT_LT(losses.back(), 0.9 * losses.front());
 }
 

@@ -11,8 +11,8 @@ namespace {
 using testing::Contains;
 using testing::HasSubstr;
 
-constexpr int kSteps = 10;
-constexpr double kTolerance = 1e-9;
+constexpr int kStepsOfBaseSet = 10;
+constexpr double kBaseSetTolerance = 1e-9;
 
 const std::string kResNet = R"(
 [model]
@@ -69,10 +69,10 @@ TEST_P(BaseSet, TrainsAsADeviceWithAllOperations) {
   Job all(GetParam().second, "reference", wide);
   Job few(GetParam().second,
           test::open_device("simulated", {{"base_set", "true"}, {"max_delay_us", "0"}}), wide);
-  const Numbers expected = all.step(kSteps), actual = few.step(kSteps);
-  ASSERT_EQ(actual.size(), size_t{kSteps});
+  const Numbers expected = all.step(kStepsOfBaseSet), actual = few.step(kStepsOfBaseSet);
+  ASSERT_EQ(actual.size(), size_t{kStepsOfBaseSet});
   for (size_t i = 0; i < actual.size(); ++i)
-    EXPECT_NEAR(actual[i], expected[i], kTolerance * expected[i]) << "step " << i + 1;
+    EXPECT_NEAR(actual[i], expected[i], kBaseSetTolerance * expected[i]) << "step " << i + 1;
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, BaseSet,

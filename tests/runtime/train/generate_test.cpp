@@ -52,7 +52,7 @@ TEST(Sampling, TheSeedAndThePositionDecide) {
 }
 
 // The logits are a row of a table, so the next token depends on the last one only.
-const std::string kBigram = R"(
+const std::string kTokenTable = R"(
 [model]
 input = [4]
 layers = [ { type = "embedding", name = "table", vocabulary = 5, features = 5 } ]
@@ -67,7 +67,7 @@ dtype = "float64"
 )";
 
 TEST(Generator, FollowsTheTable) {
-  Job job(kBigram, "reference");
+  Job job(kTokenTable, "reference");
   data::TensorFile weights = job.trainer->weights();
   auto* table = reinterpret_cast<double*>(weights.tensors.at("table.weight").bytes.data());
   for (int i = 0; i < 25; ++i) table[i] = (i % 5 == (i / 5 * 2 + 1) % 5) ? 1 : 0;  // k -> 2k + 1

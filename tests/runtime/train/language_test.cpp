@@ -206,7 +206,7 @@ TEST_F(Characters, GoWithTheWeights) {
 
 // ---- the loop
 
-class Lines : public Reporter {
+class ValidationSteps : public Reporter {
  public:
   void note(const std::string&) override {}
   void step(const Metrics&, int64_t, int64_t) override {}
@@ -221,7 +221,7 @@ TEST(Language, IsEvaluatedEverySoManySteps) {
           {{"dataset.validation_split", "0.2"},  // 8 samples for training, in 3 steps an epoch
            {"training.steps", "8"},
            {"validation.every_steps", "3"}});
-  Lines lines;
+  ValidationSteps lines;
   run_training(job.config, job.data, *job.programs, *job.trainer, lines, {});
   EXPECT_THAT(lines.steps, ElementsAre(3, 6, 8)) << "the run ends with one";
   Job other(kBigram, "reference",
@@ -229,7 +229,7 @@ TEST(Language, IsEvaluatedEverySoManySteps) {
              {"training.steps", "8"},
              {"validation.every_steps", "4"},
              {"validation.every_epochs", "2"}});
-  Lines both;
+  ValidationSteps both;
   run_training(other.config, other.data, *other.programs, *other.trainer, both, {});
   EXPECT_THAT(both.steps, ElementsAre(4, 6, 8));
 }

@@ -10,7 +10,7 @@
 namespace runtime::train {
 namespace {
 
-struct Form {
+struct StepForm {
   const char* name;
   int ranks;
   Settings settings;     // only for the mesh
@@ -30,39 +30,40 @@ const Settings kClip = {{"training.max_norm", "0.05"}};
 const Settings kRecompute = {{"training.recompute", "blocks"}};
 const Settings kMicroSteps = {{"training.micro_batch_size", "3"}};
 
-class MeshForms : public testing::TestWithParam<Form> {};
+class MeshForms : public testing::TestWithParam<StepForm> {};
 
 INSTANTIATE_TEST_SUITE_P(
     Mesh, MeshForms,
     testing::Values(
-        Form{"ZeroTensor2", 2, mesh(2, 1) + kZero, kAdamw},
-        Form{"ZeroPipeline2", 2, mesh(1, 2) + kZero, kAdamw},
-        Form{"ZeroData2Tensor2", 4, mesh(2, 1) + kZero, kAdamw},
-        Form{"ZeroData2Tensor2Clipped", 4, mesh(2, 1) + kZero, kAdamw + kClip},
-        Form{"ZeroData2Pipeline2", 4, mesh(1, 2) + kZero, kAdamw},
-        Form{"ZeroData2Pipeline2Clipped", 4, mesh(1, 2) + kZero, kAdamw + kClip},
-        Form{"ZeroData2Tensor2Pipeline2", 8, mesh(2, 2) + kZero, kAdamw + kClip},
-        Form{"Zero2Data2Tensor2", 4, mesh(2, 1) + zero(2), kAdamw + kClip},
-        Form{"Zero3Data2Tensor2", 4, mesh(2, 1) + zero(3), kAdamw + kClip},
-        Form{"RecomputeTensor2", 2, mesh(2, 1) + kRecompute},
-        Form{"RecomputePipeline2", 2, mesh(1, 2) + kRecompute},
-        Form{"RecomputePipeline2Interleaved", 2, mesh(1, 2) + kInterleaved + kRecompute},
-        Form{"RecomputeTensor2Pipeline2", 4, mesh(2, 2) + kRecompute},
-        Form{"MicroStepsTensor2", 2, mesh(2, 1) + kMicroSteps},
-        Form{"MicroStepsData2Tensor2", 4, mesh(2, 1) + kMicroSteps + kZero, kAdamw + kClip},
-        Form{"MicroBatches3Pipeline2", 2, mesh(1, 2) + Settings{{"parallelism.microbatches", "3"}}},
-        Form{"Pipeline4Interleaved", 4, mesh(1, 4) + kInterleaved},
-        Form{"Tensor2Pipeline2Interleaved", 4, mesh(2, 2) + kInterleaved},
-        Form{"Data2Pipeline2Interleaved", 4, mesh(1, 2) + kInterleaved + kZero, kAdamw + kClip},
-        Form{"NoOverlapTensor2", 2, mesh(2, 1) + Settings{{"comm.overlap", "false"}}},
-        Form{"FreezePipeline2", 2, mesh(1, 2), {{"model.freeze", "[\"h.0.*\", \"h.1.*\"]"}}},
-        Form{"FreezeTensor2", 2, mesh(2, 1), {{"model.freeze", "[\"h.*.c_attn*\"]"}}},
-        Form{"PadPipeline2", 2, mesh(1, 2), {{"dataset.last_batch", "pad"}}}),
+        StepForm{"ZeroTensor2", 2, mesh(2, 1) + kZero, kAdamw},
+        StepForm{"ZeroPipeline2", 2, mesh(1, 2) + kZero, kAdamw},
+        StepForm{"ZeroData2Tensor2", 4, mesh(2, 1) + kZero, kAdamw},
+        StepForm{"ZeroData2Tensor2Clipped", 4, mesh(2, 1) + kZero, kAdamw + kClip},
+        StepForm{"ZeroData2Pipeline2", 4, mesh(1, 2) + kZero, kAdamw},
+        StepForm{"ZeroData2Pipeline2Clipped", 4, mesh(1, 2) + kZero, kAdamw + kClip},
+        StepForm{"ZeroData2Tensor2Pipeline2", 8, mesh(2, 2) + kZero, kAdamw + kClip},
+        StepForm{"Zero2Data2Tensor2", 4, mesh(2, 1) + zero(2), kAdamw + kClip},
+        StepForm{"Zero3Data2Tensor2", 4, mesh(2, 1) + zero(3), kAdamw + kClip},
+        StepForm{"RecomputeTensor2", 2, mesh(2, 1) + kRecompute},
+        StepForm{"RecomputePipeline2", 2, mesh(1, 2) + kRecompute},
+        StepForm{"RecomputePipeline2Interleaved", 2, mesh(1, 2) + kInterleaved + kRecompute},
+        StepForm{"RecomputeTensor2Pipeline2", 4, mesh(2, 2) + kRecompute},
+        StepForm{"MicroStepsTensor2", 2, mesh(2, 1) + kMicroSteps},
+        StepForm{"MicroStepsData2Tensor2", 4, mesh(2, 1) + kMicroSteps + kZero, kAdamw + kClip},
+        StepForm{"MicroBatches3Pipeline2", 2,
+                 mesh(1, 2) + Settings{{"parallelism.microbatches", "3"}}},
+        StepForm{"Pipeline4Interleaved", 4, mesh(1, 4) + kInterleaved},
+        StepForm{"Tensor2Pipeline2Interleaved", 4, mesh(2, 2) + kInterleaved},
+        StepForm{"Data2Pipeline2Interleaved", 4, mesh(1, 2) + kInterleaved + kZero, kAdamw + kClip},
+        StepForm{"NoOverlapTensor2", 2, mesh(2, 1) + Settings{{"comm.overlap", "false"}}},
+        StepForm{"FreezePipeline2", 2, mesh(1, 2), {{"model.freeze", "[\"h.0.*\", \"h.1.*\"]"}}},
+        StepForm{"FreezeTensor2", 2, mesh(2, 1), {{"model.freeze", "[\"h.*.c_attn*\"]"}}},
+        StepForm{"PadPipeline2", 2, mesh(1, 2), {{"dataset.last_batch", "pad"}}}),
     [](const auto& info) { return info.param.name; });
 
 TEST_P(MeshForms, GptEqualsOneRank) {
   const GptFile file;
-  const Form& form = GetParam();
+  const StepForm& form = GetParam();
   const Settings common = form.common + Settings{{"dataset.validation_split", "0.1"}};
   const Trace one = trace(file.toml(), 1, 6, common);
   const Difference d =

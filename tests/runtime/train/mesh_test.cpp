@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kSteps = 20;
 
-struct Form {
+struct MeshForm {
   const char* name;
   int data, tensor, pipeline;
   Settings schedule = {};
@@ -19,7 +19,7 @@ struct Form {
   Settings settings() const { return mesh(tensor, pipeline) + schedule; }
 };
 
-class Meshes : public testing::TestWithParam<Form> {
+class Meshes : public testing::TestWithParam<MeshForm> {
  protected:
   void expect_one_ranks(const std::string& toml, const Settings& settings = {},
                         const Settings& of_mesh = {}, const Settings& of_one = {},
@@ -40,12 +40,13 @@ class Meshes : public testing::TestWithParam<Form> {
 
 INSTANTIATE_TEST_SUITE_P(
     Mesh, Meshes,
-    testing::Values(Form{"Tensor2", 1, 2, 1}, Form{"Pipeline2", 1, 1, 2},
-                    Form{"Pipeline2Gpipe", 1, 1, 2, kGpipe},
-                    Form{"Pipeline2Interleaved", 1, 1, 2, kInterleaved}, Form{"Pipeline4", 1, 1, 4},
-                    Form{"Pipeline4Gpipe", 1, 1, 4, kGpipe}, Form{"Data2Tensor2", 2, 2, 1},
-                    Form{"Data2Pipeline2", 2, 1, 2}, Form{"Tensor2Pipeline2", 1, 2, 2},
-                    Form{"Data2Tensor2Pipeline2", 2, 2, 2}),
+    testing::Values(MeshForm{"Tensor2", 1, 2, 1}, MeshForm{"Pipeline2", 1, 1, 2},
+                    MeshForm{"Pipeline2Gpipe", 1, 1, 2, kGpipe},
+                    MeshForm{"Pipeline2Interleaved", 1, 1, 2, kInterleaved},
+                    MeshForm{"Pipeline4", 1, 1, 4}, MeshForm{"Pipeline4Gpipe", 1, 1, 4, kGpipe},
+                    MeshForm{"Data2Tensor2", 2, 2, 1}, MeshForm{"Data2Pipeline2", 2, 1, 2},
+                    MeshForm{"Tensor2Pipeline2", 1, 2, 2},
+                    MeshForm{"Data2Tensor2Pipeline2", 2, 2, 2}),
     [](const auto& info) { return info.param.name; });
 
 TEST_P(Meshes, LeNet) {

@@ -7,6 +7,7 @@
 
 #include "runtime/error.h"
 #include "tests/runtime/train/job.h"
+#include "tests/runtime/train/settings.h"
 
 namespace runtime::train {
 namespace {
@@ -15,12 +16,6 @@ constexpr double kTolerance = 1e-12;
 constexpr int kSteps = 6;
 
 using Tensors = std::map<std::string, Numbers>;
-using Settings = std::vector<config::Override>;
-
-Settings operator+(Settings a, const Settings& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
 
 Tensors all_numbers(const data::TensorFile& file) {
   Tensors tensors;

@@ -4,8 +4,18 @@
 
 #include "runtime/train/profiler.h"
 #include "tests/runtime/train/job.h"
+#include "tests/runtime/train/settings.h"
 
 namespace runtime::train {
+
+// The [profiling] that records steps 2 to 4, of a job with this micro-batch.
+inline Settings profiling_settings(const std::string& micro_batch = "auto") {
+  return {{"profiling.enabled", "true"},
+          {"profiling.wait", "0"},
+          {"profiling.warmup", "1"},
+          {"profiling.active", "3"},
+          {"training.micro_batch_size", micro_batch}};
+}
 
 // Runs `count` steps on the next batches; the job's [profiling] says which of them are recorded.
 inline Recording profile_steps(Job& job, int count) {

@@ -7,10 +7,9 @@
 
 #include "tests/runtime/support/devices.h"
 #include "tests/runtime/train/ranks_trace.h"
+#include "tests/runtime/train/settings.h"
 
 namespace runtime::train {
-
-using Settings = std::vector<config::Override>;
 
 // 29 samples in batches of 7: the last batch has 1 sample, fewer than there are ranks. 751 samples
 // in batches of 250 leave 1 as well.
@@ -71,11 +70,6 @@ sync_batch_norm = true
 inline const Settings kLargeBatch = {{"training.global_batch_size", "250"},
                                      {"dataset.samples", "751"}};
 inline const Settings kFloat32 = {{"training.dtype", "float32"}, {"device.backend", "cpu"}};
-
-inline Settings operator+(Settings a, const Settings& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
 
 inline std::string plugin_folders() {
   return std::string("[\"") + PLUGIN_FOLDER + "\", \"" + TEST_PLUGIN_FOLDER + "\"]";

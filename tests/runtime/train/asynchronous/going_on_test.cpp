@@ -12,6 +12,7 @@
 #include "runtime/train/run.h"
 #include "tests/runtime/exec/local_ranks.h"
 #include "tests/runtime/train/job.h"
+#include "tests/runtime/train/settings.h"
 
 namespace runtime::train {
 namespace {
@@ -19,8 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 using exec::LocalRank;
 using testing::Each;
-
-using Overrides = std::vector<config::Override>;
 
 // A data set that counts how often each sample was read, by all ranks.
 class Recorder : public data::Dataset {
@@ -70,20 +69,15 @@ struct RankJob {
 };
 
 // 160 samples in batches of 8 give 20 steps an epoch.
-const Overrides kData = {{"dataset.samples", "160"},
-                         {"dataset.prefetch", "2"},
-                         {"training.epochs", "2"},
-                         {"checkpoint.interval_minutes", "0"},
-                         {"checkpoint.keep_latest", "0"}};
-const Overrides kAsynchronous = {{"parallelism.update", "\"asynchronous\""},
-                                 {"parallelism.max_staleness", "2"}};
+const Settings kData = {{"dataset.samples", "160"},
+                        {"dataset.prefetch", "2"},
+                        {"training.epochs", "2"},
+                        {"checkpoint.interval_minutes", "0"},
+                        {"checkpoint.keep_latest", "0"}};
+const Settings kAsynchronous = {{"parallelism.update", "\"asynchronous\""},
+                                {"parallelism.max_staleness", "2"}};
 
-Overrides operator+(Overrides a, const Overrides& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
-void on_ranks(int count, const Overrides& overrides, const std::function<void(RankJob&)>& work) {
+void on_ranks(int count, const Settings& overrides, const std::function<void(RankJob&)>& work) {
   const auto errors = exec::on_local_ranks(count, [&](LocalRank& r) {
     const config::Config config = test::parse(kTiny, kData + overrides);
     const data::DatasetPair data = open_data(config, nullptr);
@@ -105,7 +99,7 @@ struct Part {
   int64_t most = 1000;
   std::function<int(int rank)> stop = nullptr;
 };
-RunResult train(const Part& part, const Overrides& overrides, const fs::path& folder,
+RunResult train(const Part& part, const Settings& overrides, const fs::path& folder,
                 std::vector<int>& reads) {
   std::mutex mutex;
   RunResult result;
@@ -171,7 +165,7 @@ TEST(AsynchronousCheckpoints, EachSampleOnceOverBothParts) {
 
 // A synchronous loader that prefetches would read samples that are not used.
 TEST(AsynchronousCheckpoints, EachSampleOnceInPartsOfWhichOneIsSynchronous) {
-  const Overrides synchronous = {{"dataset.prefetch", "0"}};
+  const Settings synchronous = {{"dataset.prefetch", "0"}};
   for (const bool first_is : {true, false}) {
     test::TemporaryFolder folder;
     std::vector<int> reads(160);
@@ -203,7 +197,7 @@ TEST(AsynchronousCheckpoints, ASignalEndsAWholeStepThatIsSaved) {
 TEST(AsynchronousCheckpoints, AreSavedEverySoManyStepsAndAtTheEnd) {
   test::TemporaryFolder folder;
   std::vector<int> reads(160);
-  train({}, kAsynchronous + Overrides{{"checkpoint.interval_steps", "15"}}, folder.path(), reads);
+  train({}, kAsynchronous + Settings{{"checkpoint.interval_steps", "15"}}, folder.path(), reads);
   EXPECT_THAT(saved_steps(folder.path()), testing::ElementsAre(15, 30, 40));
   expect_uses(reads, 2, 2);
 }
@@ -212,7 +206,7 @@ TEST(AsynchronousCheckpoints, AreSavedEverySoManyStepsAndAtTheEnd) {
 TEST(AsynchronousCheckpoints, AreSavedByTheClock) {
   test::TemporaryFolder folder;
   std::vector<int> reads(160);
-  train({.ranks = 3}, kAsynchronous + Overrides{{"checkpoint.interval_minutes", "1e-9"}},
+  train({.ranks = 3}, kAsynchronous + Settings{{"checkpoint.interval_minutes", "1e-9"}},
         folder.path(), reads);
   EXPECT_GT(saved_steps(folder.path()).size(), 3u);
   EXPECT_EQ(saved_steps(folder.path()).back(), 40);
@@ -225,7 +219,7 @@ data::TensorFile whole(const fs::path& checkpoint) {
 }
 
 // Resumes on some ranks, and saves at once what they have.
-data::TensorFile saved_again(const fs::path& from, int ranks, const Overrides& overrides) {
+data::TensorFile saved_again(const fs::path& from, int ranks, const Settings& overrides) {
   test::TemporaryFolder folder;
   on_ranks(ranks, overrides, [&](RankJob& job) {
     const Resumed resumed = open_checkpoint(from);
@@ -250,9 +244,9 @@ data::TensorFile saved_again(const fs::path& from, int ranks, const Overrides& o
 }
 
 TEST(AsynchronousCheckpoints, AreLoadedBitForBitByAnyNumberOfRanks) {
-  for (const Overrides& optimizer :
-       {Overrides{{"optimizer.name", "adamw"}}, Overrides{{"optimizer.momentum", "0.9"}}}) {
-    for (const Overrides& update : {kAsynchronous, Overrides{}}) {
+  for (const Settings& optimizer :
+       {Settings{{"optimizer.name", "adamw"}}, Settings{{"optimizer.momentum", "0.9"}}}) {
+    for (const Settings& update : {kAsynchronous, Settings{}}) {
       test::TemporaryFolder folder;
       std::vector<int> reads(160);
       train({.ranks = 4, .most = 25}, update + optimizer, folder.path(), reads);
@@ -273,13 +267,13 @@ TEST(AsynchronousCheckpoints, AreLoadedBitForBitByAnyNumberOfRanks) {
 // With weight decay the loss comes to rest, but for the noise of the batches.
 TEST(AsynchronousCheckpoints, GiveTheWeightsOfTheBestValidation) {
   test::TemporaryFolder folder;
-  const Overrides overrides = kAsynchronous + Overrides{{"dataset.validation_split", "0.2"},
-                                                        {"training.epochs", "200"},
-                                                        {"optimizer.lr", "0.5"},
-                                                        {"optimizer.weight_decay", "0.1"},
-                                                        {"checkpoint.keep_best", "1"},
-                                                        {"early_stopping.patience", "2"},
-                                                        {"early_stopping.restore_best", "true"}};
+  const Settings overrides = kAsynchronous + Settings{{"dataset.validation_split", "0.2"},
+                                                      {"training.epochs", "200"},
+                                                      {"optimizer.lr", "0.5"},
+                                                      {"optimizer.weight_decay", "0.1"},
+                                                      {"checkpoint.keep_best", "1"},
+                                                      {"early_stopping.patience", "2"},
+                                                      {"early_stopping.restore_best", "true"}};
   std::vector<data::TensorFile> weights(2);
   on_ranks(2, overrides, [&](RankJob& job) {
     RunOptions options;
@@ -306,7 +300,7 @@ TEST(AsynchronousCheckpoints, GiveTheWeightsOfTheBestValidation) {
 TEST(AsynchronousCheckpoints, OneRankGoesOnWithTheSameBits) {
   test::TemporaryFolder folder;
   std::vector<int> reads(160);
-  const Overrides overrides = kAsynchronous + Overrides{{"optimizer.name", "adamw"}};
+  const Settings overrides = kAsynchronous + Settings{{"optimizer.name", "adamw"}};
   train({.ranks = 1}, overrides, folder.path() / "whole", reads);
   train({.ranks = 1, .most = 25}, overrides, folder.path() / "parts", reads);
   train({.ranks = 1, .from = folder.path() / "parts" / checkpoint_name(25)}, overrides,

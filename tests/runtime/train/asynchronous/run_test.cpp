@@ -11,6 +11,7 @@
 #include "runtime/train/step_programs.h"
 #include "tests/runtime/exec/local_ranks.h"
 #include "tests/runtime/train/job.h"
+#include "tests/runtime/train/settings.h"
 
 namespace runtime::train {
 namespace {
@@ -36,17 +37,17 @@ struct Outcome {
 
 struct Setting {
   int ranks = 2;
-  std::vector<config::Override> overrides = {};
+  Settings overrides = {};
   std::function<int(int rank)> stop = nullptr;
   std::string slow_rank = "reference";  // the device of the last rank
 };
 
 // 160 samples in batches of 8 give 20 steps an epoch; 32 samples are for validation.
 Outcome train(const Setting& setting) {
-  std::vector<config::Override> overrides = {{"dataset.samples", "192"},
-                                             {"dataset.prefetch", "2"},
-                                             {"dataset.validation_split", "0.166"},
-                                             {"training.epochs", "4"}};
+  Settings overrides = {{"dataset.samples", "192"},
+                        {"dataset.prefetch", "2"},
+                        {"dataset.validation_split", "0.166"},
+                        {"training.epochs", "4"}};
   overrides.insert(overrides.end(), setting.overrides.begin(), setting.overrides.end());
   Outcome outcome;
   outcome.results.resize(setting.ranks);
@@ -71,14 +72,8 @@ Outcome train(const Setting& setting) {
   return outcome;
 }
 
-std::vector<config::Override> asynchronous(const std::string& staleness) {
+Settings asynchronous(const std::string& staleness) {
   return {{"parallelism.update", "\"asynchronous\""}, {"parallelism.max_staleness", staleness}};
-}
-
-std::vector<config::Override> operator+(std::vector<config::Override> a,
-                                        const std::vector<config::Override>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
 }
 
 void expect_trained(const Outcome& outcome, int64_t steps, double accuracy) {
@@ -131,26 +126,24 @@ TEST(Asynchronous, LearnsBesideASlowAccelerator) {
 }
 
 TEST(Asynchronous, LearnsWithAdamWAndMicroSteps) {
-  expect_trained(train({3, asynchronous("2") +
-                               std::vector<config::Override>{{"optimizer.name", "\"adamw\""},
-                                                             {"optimizer.lr", "0.02"},
-                                                             {"training.micro_batch_size", "2"}}}),
+  expect_trained(train({3, asynchronous("2") + Settings{{"optimizer.name", "\"adamw\""},
+                                                        {"optimizer.lr", "0.02"},
+                                                        {"training.micro_batch_size", "2"}}}),
                  80, 0.9);
 }
 
 // Batches of 7 on 3 ranks, the last batch of 6; without prefetch.
 TEST(Asynchronous, ItemsOfDifferentSizes) {
-  expect_trained(train({3, asynchronous("2") +
-                               std::vector<config::Override>{{"training.global_batch_size", "7"},
-                                                             {"dataset.prefetch", "0"},
-                                                             {"debug.check_replicas_every", "1"}}}),
+  expect_trained(train({3, asynchronous("2") + Settings{{"training.global_batch_size", "7"},
+                                                        {"dataset.prefetch", "0"},
+                                                        {"debug.check_replicas_every", "1"}}}),
                  4 * 23, 0.9);
 }
 
 TEST(Asynchronous, StopsAllRanksAtASignal) {
   std::atomic<int> asked = 0;
   const Outcome outcome =
-      train({3, asynchronous("2") + std::vector<config::Override>{{"training.epochs", "100000"}},
+      train({3, asynchronous("2") + Settings{{"training.epochs", "100000"}},
              [&](int rank) { return rank == 1 && ++asked >= 5 ? SIGTERM : 0; }});
   ASSERT_THAT(outcome.errors, Each(""));
   for (const RunResult& result : outcome.results) {
@@ -163,9 +156,8 @@ TEST(Asynchronous, StopsAllRanksAtASignal) {
 }
 
 TEST(Asynchronous, ALossThatIsNoNumberEndsTheJob) {
-  const Outcome outcome = train(
-      {2, asynchronous("2") + std::vector<config::Override>{{"optimizer.lr", "1e200"},
-                                                            {"optimizer.weight_decay", "1"}}});
+  const Outcome outcome = train({2, asynchronous("2") + Settings{{"optimizer.lr", "1e200"},
+                                                                 {"optimizer.weight_decay", "1"}}});
   for (const std::string& error : outcome.errors) EXPECT_THAT(error, HasSubstr("the loss of step"));
 }
 
