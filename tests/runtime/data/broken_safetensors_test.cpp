@@ -9,7 +9,7 @@ namespace {
 
 using test::safetensors;
 
-struct Broken {
+struct BrokenTensorFile {
   const char* name;
   std::string content;
   std::vector<std::string> fragments;  // parts that the message must contain
@@ -29,7 +29,7 @@ std::string header(const std::vector<std::string>& entries) {
   return text.append("}");
 }
 
-std::vector<Broken> broken_files() {
+std::vector<BrokenTensorFile> broken_files() {
   const std::string four(4, '\0'), eight(8, '\0');
   std::string deep = "{\"a\":";
   deep.append(100000, '[');
@@ -95,7 +95,7 @@ std::vector<Broken> broken_files() {
   };
 }
 
-class BrokenSafetensors : public testing::TestWithParam<Broken> {};
+class BrokenSafetensors : public testing::TestWithParam<BrokenTensorFile> {};
 INSTANTIATE_TEST_SUITE_P(Files, BrokenSafetensors, testing::ValuesIn(broken_files()),
                          [](const auto& info) { return std::string(info.param.name); });
 

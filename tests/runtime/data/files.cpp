@@ -79,4 +79,10 @@ std::string safetensors(const std::string& header, const std::string& data) {
   return length + header + data;
 }
 
+std::vector<float> features_of(const Dataset& dataset, int64_t index) {
+  std::vector<float> features(static_cast<std::size_t>(dataset.spec().features()));
+  dataset.read_features(index, features.data());
+  return features;
+}
+
 }  // namespace runtime::data::test

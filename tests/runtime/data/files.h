@@ -58,6 +58,9 @@ inline std::vector<int64_t> epoch_order(int64_t size, bool shuffle, uint64_t see
   return order;
 }
 
+// The features of one sample.
+std::vector<float> features_of(const Dataset& dataset, int64_t index);
+
 // Runs `action`, which must throw DataError, and returns the message.
 template <class Action>
 std::string message_of(const Action& action) {

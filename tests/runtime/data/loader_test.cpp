@@ -45,7 +45,8 @@ class Counting final : public Dataset {
   int64_t size_, bad_;
 };
 
-std::shared_ptr<const Dataset> counting(int64_t size, bool regression = false, int64_t bad = -1) {
+std::shared_ptr<const Dataset> counting_dataset(int64_t size, bool regression = false,
+                                                int64_t bad = -1) {
   return std::make_shared<Counting>(size, regression, bad);
 }
 
@@ -91,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(Threads, LoaderTest,
                          testing::PrintToStringParamName());
 
 TEST_P(LoaderTest, KeepsTheSmallerLastBatch) {
-  Loader loader(counting(5), options(2, LastBatch::kKeep, GetParam()));
+  Loader loader(counting_dataset(5), options(2, LastBatch::kKeep, GetParam()));
   EXPECT_EQ(loader.batches_per_epoch(), 3);
   EXPECT_EQ(loader.rows_of_batch(0), 2);
   EXPECT_EQ(loader.rows_of_batch(2), 1);
@@ -111,7 +112,7 @@ TEST_P(LoaderTest, KeepsTheSmallerLastBatch) {
 }
 
 TEST_P(LoaderTest, DropsTheSmallerLastBatch) {
-  Loader loader(counting(5), options(2, LastBatch::kDrop, GetParam()));
+  Loader loader(counting_dataset(5), options(2, LastBatch::kDrop, GetParam()));
   EXPECT_EQ(loader.batches_per_epoch(), 2);
   EXPECT_EQ(loader.rows_of_batch(1), 2);
   loader.next();
@@ -122,7 +123,7 @@ TEST_P(LoaderTest, DropsTheSmallerLastBatch) {
 }
 
 TEST_P(LoaderTest, PadsTheLastBatchWithTheLastSample) {
-  Loader loader(counting(4, true), options(3, LastBatch::kPad, GetParam()));
+  Loader loader(counting_dataset(4, true), options(3, LastBatch::kPad, GetParam()));
   EXPECT_EQ(loader.batches_per_epoch(), 2);
   EXPECT_EQ(loader.rows_of_batch(1), 3);
   loader.next();
@@ -135,9 +136,9 @@ TEST_P(LoaderTest, PadsTheLastBatchWithTheLastSample) {
 }
 
 TEST_P(LoaderTest, BatchMayBeLargerThanTheDataSet) {
-  Loader keep(counting(2), options(8, LastBatch::kKeep, GetParam()));
+  Loader keep(counting_dataset(2), options(8, LastBatch::kKeep, GetParam()));
   EXPECT_EQ(keep.next().rows, 2);
-  Loader pad(counting(2), options(8, LastBatch::kPad, GetParam()));
+  Loader pad(counting_dataset(2), options(8, LastBatch::kPad, GetParam()));
   EXPECT_EQ(pad.next().labels.size(), 8u);
 }
 
@@ -145,7 +146,7 @@ TEST_P(LoaderTest, FollowsTheEpochOrderWhateverThePrefetch) {
   constexpr int64_t kSize = 23, kBatch = 4;
   LoaderOptions shuffled = options(kBatch, LastBatch::kKeep, GetParam(), true);
   shuffled.first_epoch = 5;
-  Loader loader(counting(kSize), shuffled);
+  Loader loader(counting_dataset(kSize), shuffled);
   for (int64_t epoch = 5; epoch < 8; ++epoch) {
     std::vector<int64_t> seen;
     for (int64_t i = 0; i < loader.batches_per_epoch(); ++i) {
@@ -163,7 +164,7 @@ TEST_P(LoaderTest, FollowsTheEpochOrderWhateverThePrefetch) {
 
 TEST_P(LoaderTest, AllocatesNothingAfterConstruction) {
   CountingMemory memory;
-  Loader loader(counting(50), options(8, LastBatch::kKeep, GetParam(), true), &memory);
+  Loader loader(counting_dataset(50), options(8, LastBatch::kKeep, GetParam(), true), &memory);
   const int64_t before = memory.allocations();
   EXPECT_GT(before, 0);
   std::vector<const float*> places;
@@ -175,7 +176,7 @@ TEST_P(LoaderTest, AllocatesNothingAfterConstruction) {
 }
 
 TEST_P(LoaderTest, BatchStaysUntilTheNextCall) {
-  Loader loader(counting(100), options(10, LastBatch::kKeep, GetParam()));
+  Loader loader(counting_dataset(100), options(10, LastBatch::kKeep, GetParam()));
   for (int i = 0; i < 30; ++i) {
     const Batch& batch = loader.next();
     const std::vector<float> copy(batch.features.begin(), batch.features.end());
@@ -199,7 +200,7 @@ TEST_P(LoaderTest, LoadsWhatIsPicked) {
     const size_t i = picked++;
     return i < picks.size() ? picks[i] : std::nullopt;
   };
-  Loader loader(counting(5), o);
+  Loader loader(counting_dataset(5), o);
   for (const std::optional<Pick>& pick : picks) {
     const Batch& batch = loader.next();
     ASSERT_EQ(batch.rows, pick ? 1 : 0);
@@ -215,7 +216,7 @@ TEST_P(LoaderTest, LoadsWhatIsPicked) {
 }
 
 TEST_P(LoaderTest, RethrowsWhatTheDataSetThrows) {
-  Loader loader(counting(10, false, 5), options(2, LastBatch::kKeep, GetParam()));
+  Loader loader(counting_dataset(10, false, 5), options(2, LastBatch::kKeep, GetParam()));
   EXPECT_THAT(loader.next().features, ElementsAre(0, 0.5, 1, 1.5));
   EXPECT_THAT(loader.next().features, ElementsAre(2, 2.5, 3, 3.5));
   for (int i = 0; i < 2; ++i)
@@ -224,7 +225,7 @@ TEST_P(LoaderTest, RethrowsWhatTheDataSetThrows) {
 
 TEST_P(LoaderTest, CanBeDestroyedAtAnyTime) {
   for (int calls = 0; calls < 20; ++calls) {
-    Loader loader(counting(7), options(2, LastBatch::kKeep, GetParam()));
+    Loader loader(counting_dataset(7), options(2, LastBatch::kKeep, GetParam()));
     for (int i = 0; i < calls; ++i) loader.next();
   }
 }
@@ -232,7 +233,7 @@ TEST_P(LoaderTest, CanBeDestroyedAtAnyTime) {
 // All rows from the 7th on are bad; the message is about the 7th, although other workers fail too.
 TEST(LoaderWorkers, TheErrorIsThatOfTheFirstBadRow) {
   for (int i = 0; i < 50; ++i) {
-    Loader loader(counting(64, false, 7), options(32, LastBatch::kKeep, {2, 4}));
+    Loader loader(counting_dataset(64, false, 7), options(32, LastBatch::kKeep, {2, 4}));
     EXPECT_THAT(test::message_of([&] { loader.next(); }), testing::HasSubstr("sample 7 is bad"));
   }
 }
@@ -245,7 +246,7 @@ TEST(LoaderWorkers, AnErrorOfPlanningIsThatOfItsBatch) {
     if (batch == 2) throw DataError("no further item");
     return Pick{batch++, 0};
   };
-  Loader loader(counting(10), o);
+  Loader loader(counting_dataset(10), o);
   EXPECT_THAT(loader.next().features, ElementsAre(0, 0.5, 1, 1.5));
   EXPECT_THAT(loader.next().features, ElementsAre(2, 2.5, 3, 3.5));
   for (int i = 0; i < 2; ++i)
@@ -322,11 +323,11 @@ TEST(LoaderWorkers, EndWhileTheyAreBusy) {
 }
 
 TEST(LoaderErrors, NoBatch) {
-  EXPECT_THROW(Loader(counting(3), options(4, LastBatch::kDrop, {0})), DataError);
-  EXPECT_THROW(Loader(counting(0), options(4, LastBatch::kKeep, {0})), DataError);
-  EXPECT_THROW(Loader(counting(3), options(0, LastBatch::kKeep, {0})), DataError);
-  EXPECT_THROW(Loader(counting(3), options(1, LastBatch::kKeep, {-1})), DataError);
-  EXPECT_THROW(Loader(counting(3), options(1, LastBatch::kKeep, {2, 0})), DataError);
+  EXPECT_THROW(Loader(counting_dataset(3), options(4, LastBatch::kDrop, {0})), DataError);
+  EXPECT_THROW(Loader(counting_dataset(0), options(4, LastBatch::kKeep, {0})), DataError);
+  EXPECT_THROW(Loader(counting_dataset(3), options(0, LastBatch::kKeep, {0})), DataError);
+  EXPECT_THROW(Loader(counting_dataset(3), options(1, LastBatch::kKeep, {-1})), DataError);
+  EXPECT_THROW(Loader(counting_dataset(3), options(1, LastBatch::kKeep, {2, 0})), DataError);
 }
 
 }  // namespace

@@ -10,19 +10,12 @@
 namespace runtime::data {
 namespace {
 
+using test::features_of;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::FloatNear;
 using testing::HasSubstr;
 using testing::Pointwise;
-
-std::vector<float> read(const Dataset& dataset, int64_t index) {
-  std::size_t count = 1;
-  for (const int64_t dim : dataset.spec().shape) count *= static_cast<std::size_t>(dim);
-  std::vector<float> out(count);
-  dataset.read_features(index, out.data());
-  return out;
-}
 
 std::string refusal_of(const DatasetOptions& options) {
   try {
@@ -62,7 +55,8 @@ TEST(OpenDataset, StandardisesBeforeItRounds) {
     options.path = path;
     const auto train = open_dataset(options).train;
     for (int64_t i = 0; i < 4; ++i) {
-      EXPECT_THAT(read(*train, i), ElementsAre(FloatNear((i - 1.5f) / std::sqrt(1.25f), 1e-6f)))
+      EXPECT_THAT(features_of(*train, i),
+                  ElementsAre(FloatNear((i - 1.5f) / std::sqrt(1.25f), 1e-6f)))
           << path;
     }
   };
@@ -91,7 +85,7 @@ TEST(OpenDataset, AConstantColumnBecomesZero) {
   options.path = folder.write("t.csv", table);
   const DatasetPair pair = open_dataset(options);
   EXPECT_THAT(pair.preparation.features.deviation, ElementsAre(1));
-  EXPECT_THAT(read(*pair.train, 3), ElementsAre(0));
+  EXPECT_THAT(features_of(*pair.train, 3), ElementsAre(0));
 }
 
 TEST(OpenDataset, FindsFashionMnist) {
@@ -104,7 +98,7 @@ TEST(OpenDataset, FindsFashionMnist) {
   const DatasetPair pair = open_dataset(options);
   EXPECT_EQ(pair.train->description(), "Fashion-MNIST, 4 samples of 2x2x1, 10 classes");
   EXPECT_EQ(pair.validation->description(), "Fashion-MNIST, 2 samples of 2x2x1, 10 classes");
-  EXPECT_THAT(read(*pair.train, 1), ElementsAre(4 / 255.f, 5 / 255.f, 6 / 255.f, 7 / 255.f));
+  EXPECT_THAT(features_of(*pair.train, 1), ElementsAre(4 / 255.f, 5 / 255.f, 6 / 255.f, 7 / 255.f));
   EXPECT_EQ(pair.train->label(3), 3);
   EXPECT_EQ(pair.validation->label(0), 9);
   options.name = "mnist";
@@ -143,9 +137,9 @@ TEST(OpenDataset, MeanAndDeviationPerChannel) {
   const DatasetPair pair = open_dataset(options);
   EXPECT_EQ(pair.validation, nullptr);
   EXPECT_THAT(pair.train->spec().shape, ElementsAre(1, 2, 2));
-  EXPECT_THAT(read(*pair.train, 0), Pointwise(FloatNear(1e-5f), {-1.f, 8.f, -0.6f, 2.f}));
+  EXPECT_THAT(features_of(*pair.train, 0), Pointwise(FloatNear(1e-5f), {-1.f, 8.f, -0.6f, 2.f}));
   options.std = {0.5};
-  EXPECT_THAT(read(*open_dataset(options).train, 0),
+  EXPECT_THAT(features_of(*open_dataset(options).train, 0),
               Pointwise(FloatNear(1e-5f), {-1.f, 1.6f, -0.6f, 0.4f}));
   options.mean = {1, 2, 3};
   EXPECT_THAT(refusal_of(options), HasSubstr("3 numbers; expected one, or 2"));
@@ -181,9 +175,9 @@ TEST(OpenDataset, StandardizesByTheTrainingPartOnly) {
   options.standardize = true;
   options.validation_split = 0.3;
   const DatasetPair pair = open_dataset(options);
-  EXPECT_THAT(read(*pair.train, 0), ElementsAre(-1, 0));
-  EXPECT_THAT(read(*pair.train, 1), ElementsAre(1, 0));
-  EXPECT_THAT(read(*pair.validation, 0), ElementsAre(98, 1));
+  EXPECT_THAT(features_of(*pair.train, 0), ElementsAre(-1, 0));
+  EXPECT_THAT(features_of(*pair.train, 1), ElementsAre(1, 0));
+  EXPECT_THAT(features_of(*pair.validation, 0), ElementsAre(98, 1));
   float target = 0;
   pair.validation->read_targets(0, &target);
   EXPECT_EQ(target, 30);
@@ -198,7 +192,7 @@ TEST(OpenDataset, CsvWithItsOwnValidationFile) {
   options.target = "y";
   options.standardize = true;
   const DatasetPair pair = open_dataset(options);
-  EXPECT_THAT(read(*pair.validation, 0), ElementsAre(3));
+  EXPECT_THAT(features_of(*pair.validation, 0), ElementsAre(3));
   EXPECT_EQ(pair.validation->label(0), 1);
   EXPECT_EQ(pair.validation->spec().classes, 2);
 }
@@ -217,7 +211,7 @@ TEST(OpenDataset, NpyForRegressionAndClassification) {
   float targets[2] = {};
   regression.train->read_targets(1, targets);
   EXPECT_THAT(targets, ElementsAre(3, 4));
-  EXPECT_THAT(read(*regression.train, 1), ElementsAre(4, 5, 6));
+  EXPECT_THAT(features_of(*regression.train, 1), ElementsAre(4, 5, 6));
   options.classification = true;
   options.target_path = folder.write(
       "y.npy", test::npy(test::npy_header("<i8", "(2, 1)"), test::raw<int64_t>({6, 0})));
@@ -235,7 +229,7 @@ TEST(OpenDataset, Uint8ImagesInNpyAreScaled) {
   options.resize = {1, 4};
   const DatasetPair pair = open_dataset(options);
   EXPECT_THAT(pair.train->spec().shape, ElementsAre(1, 4, 1));
-  EXPECT_THAT(read(*pair.train, 0), Pointwise(FloatNear(1e-6f), {0.f, 0.25f, 0.75f, 1.f}));
+  EXPECT_THAT(features_of(*pair.train, 0), Pointwise(FloatNear(1e-6f), {0.f, 0.25f, 0.75f, 1.f}));
 }
 
 TEST(OpenDataset, FilesThatDoNotBelongTogether) {

@@ -36,7 +36,7 @@ void expect_equal(const TensorFile& a, const TensorFile& b) {
   }
 }
 
-TensorFile example() {
+TensorFile example_file() {
   TensorFile file;
   file.tensors["a.f64"] = tensor(RT_FLOAT64, {3}, 24, 2);
   file.tensors["b.u8"] = tensor(RT_UINT8, {5}, 5, 3);
@@ -55,9 +55,9 @@ TensorFile example() {
 TEST(Safetensors, WritesWhatItReads) {
   const test::TempFolder folder;
   const std::string path = folder.path("a.safetensors");
-  write_safetensors(path, example());
-  expect_equal(example(), read_safetensors(path));
-  EXPECT_EQ(safetensors_text(example(), "memory"), content_of(path));
+  write_safetensors(path, example_file());
+  expect_equal(example_file(), read_safetensors(path));
+  EXPECT_EQ(safetensors_text(example_file(), "memory"), content_of(path));
 }
 
 TEST(Safetensors, SaysWhatItHasWritten) {
@@ -66,7 +66,7 @@ TEST(Safetensors, SaysWhatItHasWritten) {
   TensorFile large;  // above the size from which a file bypasses the page cache
   large.tensors["a"] = tensor(RT_UINT8, {70'000'001}, 70'000'001, 17);
   large.tensors["b"] = tensor(RT_FLOAT32, {3}, 12, 5);
-  for (const TensorFile& file : {example(), TensorFile{}, large}) {
+  for (const TensorFile& file : {example_file(), TensorFile{}, large}) {
     const WrittenFile written = write_safetensors(path, file);
     const std::string content = content_of(path);
     EXPECT_EQ(written.bytes, content.size());
@@ -78,7 +78,7 @@ TEST(Safetensors, SaysWhatItHasWritten) {
 TEST(Safetensors, HeaderIsAlignedAndWideTypesComeFirst) {
   const test::TempFolder folder;
   const std::string path = folder.path("a.safetensors");
-  write_safetensors(path, example());
+  write_safetensors(path, example_file());
   const std::string content = content_of(path);
   uint64_t header = 0;
   std::memcpy(&header, content.data(), sizeof header);
@@ -97,8 +97,8 @@ TEST(Safetensors, ReplacesAndLeavesNoOtherFile) {
   const test::TempFolder folder;
   const std::string path = folder.path("a.safetensors");
   write_safetensors(path, {});
-  write_safetensors(path, example());
-  expect_equal(example(), read_safetensors(path));
+  write_safetensors(path, example_file());
+  expect_equal(example_file(), read_safetensors(path));
   const auto files = std::filesystem::directory_iterator(folder.path());
   EXPECT_EQ(std::distance(begin(files), end(files)), 1);
 }
@@ -106,7 +106,7 @@ TEST(Safetensors, ReplacesAndLeavesNoOtherFile) {
 TEST(Safetensors, RefusedWriteKeepsTheOldFile) {
   const test::TempFolder folder;
   const std::string path = folder.path("a.safetensors");
-  write_safetensors(path, example());
+  write_safetensors(path, example_file());
   TensorFile wrong;
   wrong.tensors["w"] = tensor(RT_FLOAT32, {2}, 7);
   EXPECT_THAT(test::message_of([&] { write_safetensors(path, wrong); }),
@@ -122,7 +122,7 @@ TEST(Safetensors, RefusedWriteKeepsTheOldFile) {
   wrong.tensors["__metadata__"] = tensor(RT_FLOAT32, {1}, 4);
   EXPECT_THAT(test::message_of([&] { write_safetensors(path, wrong); }),
               testing::HasSubstr("__metadata__"));
-  expect_equal(example(), read_safetensors(path));
+  expect_equal(example_file(), read_safetensors(path));
 }
 
 TEST(Safetensors, MissingFolderIsNamed) {
@@ -135,9 +135,10 @@ TEST(Safetensors, ThreadsMayWriteTheSameFile) {
   const test::TempFolder folder;
   const std::string path = folder.path("a.safetensors");
   std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) threads.emplace_back([&] { write_safetensors(path, example()); });
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] { write_safetensors(path, example_file()); });
   for (std::thread& thread : threads) thread.join();
-  expect_equal(example(), read_safetensors(path));
+  expect_equal(example_file(), read_safetensors(path));
 }
 
 TEST(Safetensors, ReadsAHandWrittenFile) {

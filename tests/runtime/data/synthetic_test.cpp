@@ -6,17 +6,14 @@
 #include <cmath>
 
 #include "runtime/error.h"
+#include "tests/runtime/data/files.h"
 
 namespace runtime::data {
 namespace {
 
-SyntheticOptions classification(uint64_t seed = 1) { return {{}, 600, 3, 0, seed}; }
+using test::features_of;
 
-std::vector<float> read(const Dataset& dataset, int64_t index, std::size_t features) {
-  std::vector<float> out(features);
-  dataset.read_features(index, out.data());
-  return out;
-}
+SyntheticOptions classification(uint64_t seed = 1) { return {{}, 600, 3, 0, seed}; }
 
 float distance(const std::vector<float>& a, const std::vector<float>& b) {
   float sum = 0;
@@ -30,9 +27,9 @@ TEST(Synthetic, DependsOnTheSeedOnly) {
   const auto first = make_synthetic(options), second = make_synthetic(options);
   options.seed = 2;
   const auto other = make_synthetic(options);
-  EXPECT_EQ(read(*first, 5, 32), read(*second, 5, 32));
-  EXPECT_NE(read(*first, 5, 32), read(*other, 5, 32));
-  EXPECT_NE(read(*first, 5, 32), read(*first, 8, 32));
+  EXPECT_EQ(features_of(*first, 5), features_of(*second, 5));
+  EXPECT_NE(features_of(*first, 5), features_of(*other, 5));
+  EXPECT_NE(features_of(*first, 5), features_of(*first, 8));
   EXPECT_EQ(first->description(), "synthetic, 600 samples of 4x4x2, 3 classes");
 }
 
@@ -44,12 +41,12 @@ TEST(Synthetic, ClassesCanBeLearned) {
   const auto dataset = make_synthetic(options);
   std::vector<std::vector<float>> means(3, std::vector<float>(kFeatures));
   for (int64_t i = 0; i < 300; ++i) {
-    const std::vector<float> sample = read(*dataset, i, kFeatures);
+    const std::vector<float> sample = features_of(*dataset, i);
     std::vector<float>& mean = means[static_cast<std::size_t>(dataset->label(i))];
     for (std::size_t f = 0; f < kFeatures; ++f) mean[f] += sample[f] / 100;
   }
   for (int64_t i = 300; i < 600; ++i) {
-    const std::vector<float> sample = read(*dataset, i, kFeatures);
+    const std::vector<float> sample = features_of(*dataset, i);
     std::size_t nearest = 0;
     for (std::size_t c = 1; c < 3; ++c) {
       if (distance(sample, means[c]) < distance(sample, means[nearest])) nearest = c;
@@ -64,11 +61,11 @@ TEST(Synthetic, RegressionIsLinear) {
   EXPECT_EQ(dataset->spec().classes, 0);
   float first[2] = {};
   dataset->read_targets(0, first);
-  const float x0 = read(*dataset, 0, 1)[0];
+  const float x0 = features_of(*dataset, 0)[0];
   for (int64_t i = 1; i < 50; ++i) {
     float targets[2] = {};
     dataset->read_targets(i, targets);
-    const float x = read(*dataset, i, 1)[0];
+    const float x = features_of(*dataset, i)[0];
     EXPECT_NEAR(targets[0] * x0, first[0] * x, 1e-4);
     EXPECT_NEAR(targets[1] * x0, first[1] * x, 1e-4);
   }

@@ -11,6 +11,7 @@
 namespace runtime::data {
 namespace {
 
+using test::features_of;
 using testing::ElementsAre;
 using testing::FloatNear;
 using testing::HasSubstr;
@@ -29,18 +30,10 @@ std::shared_ptr<const Dataset> floats(std::vector<int64_t> shape, int64_t sample
   return make_memory_dataset(std::move(part), {});
 }
 
-std::vector<float> read(const Dataset& dataset, int64_t index) {
-  std::size_t count = 1;
-  for (const int64_t dim : dataset.spec().shape) count *= static_cast<std::size_t>(dim);
-  std::vector<float> out(count);
-  dataset.read_features(index, out.data());
-  return out;
-}
-
 TEST(Range, ShiftsTheSamples) {
   const auto view = range_of(floats({2}, 5), 3, 5);
   EXPECT_EQ(view->size(), 2);
-  EXPECT_THAT(read(*view, 1), ElementsAre(8, 9));
+  EXPECT_THAT(features_of(*view, 1), ElementsAre(8, 9));
   EXPECT_EQ(view->label(0), 3);
   EXPECT_THAT(view->description(), HasSubstr("2 of them, from 3"));
 }
@@ -55,7 +48,7 @@ TEST(Range, MustBeInside) {
 
 TEST(Resize, SameSizeChangesNothing) {
   const auto base = floats({3, 4, 2}, 2);
-  EXPECT_EQ(read(*resized(base, {3, 4}), 1), read(*base, 1));
+  EXPECT_EQ(features_of(*resized(base, {3, 4}), 1), features_of(*base, 1));
 }
 
 TEST(TrainingSamples, AreCountedAsDecimalNumbers) {
@@ -82,25 +75,25 @@ TEST(TrainingSamples, AreCountedAsDecimalNumbers) {
 TEST(Resize, EnlargesWithHalfPixelCentres) {
   const auto view = resized(floats({2, 2, 1}, 1), {3, 4});
   EXPECT_THAT(view->spec().shape, ElementsAre(3, 4, 1));
-  EXPECT_THAT(read(*view, 0),
+  EXPECT_THAT(features_of(*view, 0),
               Pointwise(FloatNear(1e-6f),
                         std::vector<float>{0, 0.25, 0.75, 1, 1, 1.25, 1.75, 2, 2, 2.25, 2.75, 3}));
 }
 
 TEST(Resize, ReducesEveryChannelAlone) {
   const auto view = resized(floats({4, 4, 2}, 1), {2, 2});
-  EXPECT_THAT(read(*view, 0),
+  EXPECT_THAT(features_of(*view, 0),
               Pointwise(FloatNear(1e-6f), std::vector<float>{5, 6, 9, 10, 21, 22, 25, 26}));
 }
 
 TEST(Resize, ThreadsReadAtTheSameTime) {
   const auto view = resized(floats({8, 8, 1}, 50), {5, 5});
-  const auto expected = read(*view, 49);
+  const auto expected = features_of(*view, 49);
   std::vector<std::thread> threads;
   for (int t = 0; t < 3; ++t) {
     threads.emplace_back([&] {
-      for (int64_t i = 0; i < 50; ++i) read(*view, i);
-      EXPECT_EQ(read(*view, 49), expected);
+      for (int64_t i = 0; i < 50; ++i) features_of(*view, i);
+      EXPECT_EQ(features_of(*view, 49), expected);
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -12,7 +12,7 @@ namespace {
 
 using graph::Dims;
 
-Model model(const std::string& layers, const std::string& input = "[4]") {
+Model model_of_layers(const std::string& layers, const std::string& input = "[4]") {
   return model_from_config(test::parse("dataset.name = \"synthetic\"\ndataset.samples = 4\n"
                                        "dataset.classes = 5\ntraining.global_batch_size = 4\n"
                                        "[model]\ninput = " +
@@ -25,11 +25,11 @@ const std::string kAttention =
     "{ type = \"linear\", features = 18 }, { type = \"attention\", heads = 2, causal = true },";
 
 TEST(CanExtend, ModelsWhoseTokensSeeOnlyThoseBefore) {
-  EXPECT_TRUE(can_extend(model(kEmbedding)));
-  EXPECT_TRUE(can_extend(model(kEmbedding + kAttention + kAttention)));
-  EXPECT_TRUE(can_extend(model("{ type = \"block\", layers = [" + kEmbedding + "] }," +
-                               "{ type = \"residual\", layers = [ { type = \"layer_norm\" }," +
-                               kAttention + "] }")));
+  EXPECT_TRUE(can_extend(model_of_layers(kEmbedding)));
+  EXPECT_TRUE(can_extend(model_of_layers(kEmbedding + kAttention + kAttention)));
+  EXPECT_TRUE(can_extend(model_of_layers(
+      "{ type = \"block\", layers = [" + kEmbedding + "] }," +
+      "{ type = \"residual\", layers = [ { type = \"layer_norm\" }," + kAttention + "] }")));
   for (const char* preset : {"gpt_char", "gpt_char_small", "gpt2"}) {
     EXPECT_TRUE(can_extend(
         model_from_config(test::parse("model.preset = \"" + std::string(preset) +
@@ -42,19 +42,21 @@ TEST(CanExtend, ModelsWhoseTokensSeeOnlyThoseBefore) {
 
 TEST(CanExtend, NotModelsWhoseTokensSeeLaterOnesOrIds) {
   const std::string linear = "{ type = \"linear\", features = 6 },";
-  EXPECT_FALSE(can_extend(model(linear)));
-  EXPECT_FALSE(can_extend(model(kEmbedding + "{ type = \"flatten\" }")));
-  EXPECT_FALSE(can_extend(model(kEmbedding + "{ type = \"global_avg_pool\" }")));
-  EXPECT_FALSE(can_extend(model(
+  EXPECT_FALSE(can_extend(model_of_layers(linear)));
+  EXPECT_FALSE(can_extend(model_of_layers(kEmbedding + "{ type = \"flatten\" }")));
+  EXPECT_FALSE(can_extend(model_of_layers(kEmbedding + "{ type = \"global_avg_pool\" }")));
+  EXPECT_FALSE(can_extend(model_of_layers(
       kEmbedding + "{ type = \"linear\", features = 18 }, { type = \"attention\", heads = 2 }")));
+  EXPECT_FALSE(can_extend(
+      model_of_layers("{ type = \"block\", repeat = 2, layers = [" + kEmbedding + "] }")));
   EXPECT_FALSE(
-      can_extend(model("{ type = \"block\", repeat = 2, layers = [" + kEmbedding + "] }")));
-  EXPECT_FALSE(can_extend(model("{ type = \"residual\", layers = [" + kEmbedding + "] }")));
-  EXPECT_FALSE(can_extend(model("{ type = \"conv2d\", channels = 2, kernel = 1 }", "[1, 4, 4]")));
+      can_extend(model_of_layers("{ type = \"residual\", layers = [" + kEmbedding + "] }")));
+  EXPECT_FALSE(
+      can_extend(model_of_layers("{ type = \"conv2d\", channels = 2, kernel = 1 }", "[1, 4, 4]")));
 }
 
 TEST(KeyValueCache, OneTokenHasTheParametersAndTheCacheOfAWindow) {
-  const Model m = model(kEmbedding + "{ type = \"position_embedding\" }," + kAttention);
+  const Model m = model_of_layers(kEmbedding + "{ type = \"position_embedding\" }," + kAttention);
   NetworkOptions options;
   options.training = false;
   options.cache = CacheUse::kFill;

@@ -6,6 +6,7 @@
 
 #include "runtime/error.h"
 #include "runtime/model/layer_types.h"
+#include "tests/runtime/model/parameters.h"
 #include "tests/runtime/support/devices.h"
 
 namespace runtime::model {
@@ -43,23 +44,11 @@ std::string refusal(const std::string& toml) {
   return test::message_of<ConfigurationError>([&] { build(model(toml)); });
 }
 
-std::vector<std::string> names(const Network& n) {
-  std::vector<std::string> list;
-  for (const Parameter& p : n.parameters) list.push_back(p.name);
-  return list;
-}
-
-const Parameter& parameter(const Network& n, const std::string& name) {
-  for (const Parameter& p : n.parameters) {
-    if (p.name == name) return p;
-  }
-  throw std::out_of_range(name);
-}
-
 TEST(Network, LeNet) {
   const Network n = build(preset("lenet"));
-  EXPECT_THAT(names(n), ElementsAre("conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias",
-                                    "fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"));
+  EXPECT_THAT(parameter_names(n),
+              ElementsAre("conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias", "fc1.weight",
+                          "fc1.bias", "fc2.weight", "fc2.bias"));
   EXPECT_EQ(n.graph.value(n.features).dims, (Dims{4, 28, 28, 1}));
   EXPECT_EQ(n.graph.value(n.output).dims, (Dims{4, 10}));
   EXPECT_EQ(parameter(n, "conv2.weight").file_dims, (Dims{50, 20, 5, 5}));
@@ -190,8 +179,9 @@ TEST(Network, RepeatNumbersTheCopies) {
       "input = [8]\nlayers = [ { type = \"block\", name = \"body\", repeat = 2, layers = [ { type "
       "= \"linear\", features = 8, bias = false }, { type = \"linear\", name = \"last\", features "
       "= 8, bias = false } ] }, { type = \"linear\", features = 8, repeat = 2, bias = false } ]"));
-  EXPECT_THAT(names(n), ElementsAre("body.0.fc1.weight", "body.0.last.weight", "body.1.fc1.weight",
-                                    "body.1.last.weight", "fc1.0.weight", "fc1.1.weight"));
+  EXPECT_THAT(parameter_names(n),
+              ElementsAre("body.0.fc1.weight", "body.0.last.weight", "body.1.fc1.weight",
+                          "body.1.last.weight", "fc1.0.weight", "fc1.1.weight"));
 }
 
 TEST(Network, EvaluationHasNoDropoutAndUsesStatistics) {

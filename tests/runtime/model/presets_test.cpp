@@ -175,7 +175,7 @@ const std::vector<Preset>& presets() {
   return all;
 }
 
-Network build(const std::string& name) {
+Network build_preset(const std::string& name) {
   const config::Config config =
       test::parse("model.preset = \"" + name +
                   "\"\ndataset.name = \"synthetic\"\ndataset.samples = 4\ndataset.classes = 10\n"
@@ -186,7 +186,7 @@ Network build(const std::string& name) {
 class Presets : public testing::TestWithParam<Preset> {};
 
 TEST_P(Presets, HasThePublishedNamesShapesAndSize) {
-  const Network n = build(GetParam().name);
+  const Network n = build_preset(GetParam().name);
   Shapes shapes;
   int64_t numbers = 0;
   for (const Parameter& p : n.parameters) {
@@ -214,7 +214,7 @@ TEST(Presets, AllAreTestedHere) {
 // 0.02; residual projections 0.02 / sqrt(2 * 12); biases 0 (Radford et al. 2019, section 2.3).
 TEST(Presets, Gpt2HasItsInitialWeights) {
   std::map<std::string, Init> init;
-  for (const Parameter& p : build("gpt2").parameters) init[p.name] = p.init;
+  for (const Parameter& p : build_preset("gpt2").parameters) init[p.name] = p.init;
   const auto expect = [&](const std::string& name, const std::string& kind, double value) {
     EXPECT_EQ(init.at(name).kind, kind) << name;
     EXPECT_NEAR(init.at(name).value, value, 1e-8) << name;

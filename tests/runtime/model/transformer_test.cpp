@@ -7,6 +7,7 @@
 #include "runtime/graph/autodiff.h"
 #include "runtime/model/layer_types.h"
 #include "runtime/model/network.h"
+#include "tests/runtime/model/parameters.h"
 #include "tests/runtime/support/devices.h"
 #include "tests/runtime/support/graph_run.h"
 
@@ -22,7 +23,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Network build(const std::string& model) {
+Network float64_network(const std::string& model) {
   NetworkOptions options;
   options.batch = 2;
   options.dtype = RT_FLOAT64;
@@ -35,21 +36,8 @@ Network build(const std::string& model) {
       options);
 }
 
-std::vector<std::string> names(const Network& n) {
-  std::vector<std::string> list;
-  for (const Parameter& p : n.parameters) list.push_back(p.name);
-  return list;
-}
-
-std::string refusal(const std::string& model) {
-  return test::message_of<ConfigurationError>([&] { build(model); });
-}
-
-const Parameter& parameter(const Network& n, const std::string& name) {
-  for (const Parameter& p : n.parameters) {
-    if (p.name == name) return p;
-  }
-  throw std::out_of_range(name);
+std::string refusal_of(const std::string& model) {
+  return test::message_of<ConfigurationError>([&] { float64_network(model); });
 }
 
 // Initial values that depend only on the name, so that they are the same in every network.
@@ -72,11 +60,11 @@ TEST(Transformer, PositionsAreTheFirstRowsOfTheTable) {
       "input = [3]\nlayers = [ { type = \"embedding\", name = \"e\", vocabulary = 5, features = 4 "
       "}";
   const Numbers tokens = {0, 4, 1, 2, 2, 3};
-  const Numbers plain = output(build(embedding + " ]"), tokens);
+  const Numbers plain = output(float64_network(embedding + " ]"), tokens);
   for (const int length : {0, 3, 7}) {
     const Network n =
-        build(embedding + ", { type = \"position_embedding\", name = \"p\", length = " +
-              std::to_string(length) + " } ]");
+        float64_network(embedding + ", { type = \"position_embedding\", name = \"p\", length = " +
+                        std::to_string(length) + " } ]");
     const int64_t rows = length == 0 ? 3 : length;
     EXPECT_EQ(parameter(n, "p.weight").file_dims, (Dims{rows, 4}));
     EXPECT_EQ(parameter(n, "p.weight").init.kind, "normal");
@@ -88,29 +76,30 @@ TEST(Transformer, PositionsAreTheFirstRowsOfTheTable) {
 
 TEST(Transformer, TooFewPositions) {
   EXPECT_THAT(
-      refusal("input = [6]\nlayers = [ { type = \"embedding\", vocabulary = 5, features = 4 "
-              "}, { type = \"position_embedding\", length = 5 } ]"),
+      refusal_of("input = [6]\nlayers = [ { type = \"embedding\", vocabulary = 5, features = 4 "
+                 "}, { type = \"position_embedding\", length = 5 } ]"),
       AllOf(HasSubstr("layer 'position1'"), HasSubstr("length 5 for 6 tokens")));
-  EXPECT_THAT(refusal("input = [6]\nlayers = [ { type = \"position_embedding\" } ]"),
+  EXPECT_THAT(refusal_of("input = [6]\nlayers = [ { type = \"position_embedding\" } ]"),
               AllOf(HasSubstr("needs tokens"), HasSubstr("[2, 6]")));
 }
 
 TEST(Transformer, PixelsBecomeTokensRowByRow) {
   const std::string image = "input = [2, 3, 4]\nlayers = [ { type = \"image_to_tokens\" }";
   const Numbers pixels = test::random_numbers(48, 1);
-  const Network tokens = build(image + " ]");
+  const Network tokens = float64_network(image + " ]");
   EXPECT_EQ(tokens.graph.value(tokens.output).dims, (Dims{2, 12, 2}));
   EXPECT_EQ(output(tokens, pixels), pixels);
   // The mean over tokens equals the mean over pixels.
   EXPECT_EQ(
-      output(build(image + ", { type = \"global_avg_pool\" } ]"), pixels),
-      output(build("input = [2, 3, 4]\nlayers = [ { type = \"global_avg_pool\" } ]"), pixels));
-  EXPECT_THAT(refusal("input = [6]\nlayers = [ { type = \"image_to_tokens\" } ]"),
+      output(float64_network(image + ", { type = \"global_avg_pool\" } ]"), pixels),
+      output(float64_network("input = [2, 3, 4]\nlayers = [ { type = \"global_avg_pool\" } ]"),
+             pixels));
+  EXPECT_THAT(refusal_of("input = [6]\nlayers = [ { type = \"image_to_tokens\" } ]"),
               HasSubstr("needs an image"));
 }
 
 TEST(Transformer, AttentionIsTheOperation) {
-  const Network n = build(
+  const Network n = float64_network(
       "input = [6, 1, 3]\nlayers = [ { type = \"image_to_tokens\" }, { type = \"attention\", heads "
       "= "
       "2, causal = true } ]");
@@ -122,7 +111,7 @@ TEST(Transformer, AttentionIsTheOperation) {
 }
 
 TEST(Transformer, ContainersWithoutPrefixLeaveNoTraceInNames) {
-  const Network n = build(R"(input = [8]
+  const Network n = float64_network(R"(input = [8]
 layers = [ { type = "block", name = "h", repeat = 2, layers = [
     { type = "residual", prefix = false, layers = [
       { type = "layer_norm", name = "ln_1" },
@@ -132,15 +121,15 @@ layers = [ { type = "block", name = "h", repeat = 2, layers = [
       { type = "linear", name = "c", features = 8, bias = false } ] } ] },
   { type = "residual", prefix = false, layers = [ { type = "linear", name = "d", features = 8 } ] } ]
 )");
-  EXPECT_THAT(names(n),
+  EXPECT_THAT(parameter_names(n),
               ElementsAre("h.0.ln_1.weight", "h.0.ln_1.bias", "h.0.a.weight", "h.0.a.bias",
                           "h.0.b.weight", "h.0.b.bias", "h.0.c.weight", "h.1.ln_1.weight",
                           "h.1.ln_1.bias", "h.1.a.weight", "h.1.a.bias", "h.1.b.weight",
                           "h.1.b.bias", "h.1.c.weight", "d.weight", "d.bias"));
   EXPECT_EQ(n.graph.nodes.back().layer, "residual1");
   EXPECT_THAT(
-      refusal("input = [8]\nlayers = [ { type = \"block\", prefix = false, repeat = 2, layers "
-              "= [ { type = \"linear\", name = \"a\", features = 8 } ] } ]"),
+      refusal_of("input = [8]\nlayers = [ { type = \"block\", prefix = false, repeat = 2, layers "
+                 "= [ { type = \"linear\", name = \"a\", features = 8 } ] } ]"),
       HasSubstr("different names"));
 }
 
@@ -149,9 +138,10 @@ TEST(Transformer, UnnamedLayersWithoutPrefixAreNumberedOn) {
   const std::string branch =
       "{ type = \"residual\", prefix = false, layers = [ { type = \"linear\", features = 8, bias = "
       "false } ] }";
-  const Network n = build("input = [8]\nlayers = [ { type = \"block\", name = \"h\", layers = [ " +
-                          branch + ", " + branch + " ] } ]");
-  EXPECT_THAT(names(n), ElementsAre("h.fc1.weight", "h.fc2.weight"));
+  const Network n =
+      float64_network("input = [8]\nlayers = [ { type = \"block\", name = \"h\", layers = [ " +
+                      branch + ", " + branch + " ] } ]");
+  EXPECT_THAT(parameter_names(n), ElementsAre("h.fc1.weight", "h.fc2.weight"));
   std::vector<std::string> layers;
   for (const graph::Node& node : n.graph.nodes) layers.push_back(node.layer);
   EXPECT_THAT(layers, ElementsAre("h.fc1", "h.residual1", "h.fc2", "h.residual2"));
@@ -175,7 +165,7 @@ TEST(Transformer, StagesOfContainersAreThoseOfTheirLayers) {
 }
 
 TEST(Transformer, InOutIsTheTransposeInFiles) {
-  const Network n = build(
+  const Network n = float64_network(
       "input = [3, 2, 4]\nlayers = [ { type = \"flatten\" }, { type = \"linear\", features = 5, "
       "file_layout = \"in_out\" }, { type = \"linear\", features = 7, file_layout = \"in_out\" } "
       "]");
@@ -200,7 +190,7 @@ std::string language_model(const std::string& head) {
 
 // Gradients by name; "head.weight" has the initial values of the table.
 std::map<std::string, Numbers> gradients(const std::string& head) {
-  Network n = build(language_model(head));
+  Network n = float64_network(language_model(head));
   graph::Graph& g = n.graph;
   const ValueId labels = test::add_value(g, "labels", ValueKind::kInput, {2, 3}, RT_INT32);
   const ValueId weight = test::add_value(g, "weight", ValueKind::kInput, {2, 3});
@@ -227,7 +217,7 @@ std::map<std::string, Numbers> gradients(const std::string& head) {
 }
 
 TEST(Transformer, GradientsOfATiedWeightAddUp) {
-  EXPECT_THAT(names(build(language_model(", tie = \"e\""))),
+  EXPECT_THAT(parameter_names(float64_network(language_model(", tie = \"e\""))),
               ElementsAre("e.weight", "fc1.weight", "fc1.bias"));
   const auto tied = gradients(", tie = \"e\""), own = gradients("");
   ASSERT_EQ(tied.size() + 1, own.size());
@@ -239,31 +229,31 @@ TEST(Transformer, GradientsOfATiedWeightAddUp) {
 }
 
 TEST(Transformer, TieThatDoesNotFit) {
-  EXPECT_THAT(refusal(language_model(", tie = \"wte\"")),
+  EXPECT_THAT(refusal_of(language_model(", tie = \"wte\"")),
               AllOf(HasSubstr("layer 'head'"), HasSubstr("tie = \"wte\""), HasSubstr("full name")));
-  EXPECT_THAT(refusal(language_model(", tie = \"fc1\"")),
+  EXPECT_THAT(refusal_of(language_model(", tie = \"fc1\"")),
               AllOf(HasSubstr("table is [4, 4]"), HasSubstr("needs [5, 4]")));
 }
 
 // ---- keys that change a preset
 
 TEST(Transformer, OutputsOfATiedModelAreItsVocabulary) {
-  const Network n = build("preset = \"gpt_char_small\"\noutputs = 80\ninput = [16]");
+  const Network n = float64_network("preset = \"gpt_char_small\"\noutputs = 80\ninput = [16]");
   EXPECT_EQ(parameter(n, "wte.weight").file_dims, (Dims{80, 128}));
   EXPECT_EQ(n.graph.value(n.output).dims, (Dims{2, 16, 80}));
 }
 
 TEST(Transformer, OutputsReplaceTheHead) {
-  const Network n = build("preset = \"alexnet_small\"\noutputs = 7");
+  const Network n = float64_network("preset = \"alexnet_small\"\noutputs = 7");
   EXPECT_EQ(parameter(n, "classifier.6.weight").file_dims, (Dims{7, 1024}));
-  EXPECT_THAT(refusal("outputs = 7\ninput = [8]\nlayers = [ { type = \"relu\" } ]"),
+  EXPECT_THAT(refusal_of("outputs = 7\ninput = [8]\nlayers = [ { type = \"relu\" } ]"),
               AllOf(HasSubstr("model.outputs"), HasSubstr("linear")));
 }
 
 TEST(Transformer, DropoutOfAllLayers) {
   const auto probabilities = [](const std::string& model) {
     std::set<double> found;
-    for (const graph::Node& node : build(model).graph.nodes) {
+    for (const graph::Node& node : float64_network(model).graph.nodes) {
       if (node.op == RT_OP_DROPOUT)
         found.insert(graph::number_attribute(node, RT_ATTR_PROBABILITY, -1));
     }
