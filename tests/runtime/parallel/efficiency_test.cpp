@@ -13,18 +13,20 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr double kTiny = 1e-12;
+constexpr double kPicosecond = 1e-12;
 
 TEST(CollectiveSeconds, ClosedForms) {
   const Link link{1e-3, 1e6, true};
   const uint64_t bytes = 4000;
   // On 4 ranks an all-reduce is a reduce-scatter and an all-gather of 3 messages each.
-  EXPECT_NEAR(collective_seconds(RT_ALL_REDUCE, bytes, 4, link), 6e-3 + 2 * 0.75 * 4e-3, kTiny);
-  EXPECT_NEAR(collective_seconds(RT_REDUCE_SCATTER, bytes, 4, link), 3e-3 + 0.75 * 4e-3, kTiny);
-  EXPECT_NEAR(collective_seconds(RT_ALL_GATHER, bytes, 4, link), 3e-3 + 0.75 * 4e-3, kTiny);
-  EXPECT_NEAR(collective_seconds(RT_ALL_TO_ALL, bytes, 4, link), 3e-3 + 0.75 * 4e-3, kTiny);
-  EXPECT_NEAR(collective_seconds(RT_BROADCAST, bytes, 4, link), 2e-3 + 4e-3, kTiny);
-  EXPECT_NEAR(collective_seconds(RT_REDUCE, bytes, 5, link), 3e-3 + 4e-3, kTiny);
+  EXPECT_NEAR(collective_seconds(RT_ALL_REDUCE, bytes, 4, link), 6e-3 + 2 * 0.75 * 4e-3,
+              kPicosecond);
+  EXPECT_NEAR(collective_seconds(RT_REDUCE_SCATTER, bytes, 4, link), 3e-3 + 0.75 * 4e-3,
+              kPicosecond);
+  EXPECT_NEAR(collective_seconds(RT_ALL_GATHER, bytes, 4, link), 3e-3 + 0.75 * 4e-3, kPicosecond);
+  EXPECT_NEAR(collective_seconds(RT_ALL_TO_ALL, bytes, 4, link), 3e-3 + 0.75 * 4e-3, kPicosecond);
+  EXPECT_NEAR(collective_seconds(RT_BROADCAST, bytes, 4, link), 2e-3 + 4e-3, kPicosecond);
+  EXPECT_NEAR(collective_seconds(RT_REDUCE, bytes, 5, link), 3e-3 + 4e-3, kPicosecond);
 }
 
 TEST(CollectiveSeconds, OneRankHasNobodyToTalkTo) {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "runtime/graph/operation.h"
-#include "tests/runtime/parallel/distribute.h"
+#include "tests/runtime/parallel/hand_made_step.h"
 
 namespace runtime::parallel {
 namespace {
@@ -18,36 +18,8 @@ using graph::ValueKind;
 
 constexpr int kParameters = 3;
 
-struct Step {
-  Graph graph;
-  StepBuffers buffers;
-  ShardValues inputs;
-};
-
-ValueId add(Graph& graph, const std::string& name, ValueKind kind, graph::Dims dims) {
-  graph::Value value;
-  value.name = name;
-  value.kind = kind;
-  value.dims = std::move(dims);
-  value.bytes = graph::canonical_bytes(value);
-  return graph.add_value(value);
-}
-
-// A node that is called `name`: an operation, or any other name for one of which nobody asks what
-// it computes.
-Node node(const std::string& name, Phase phase, std::vector<ValueId> inputs,
-          std::vector<ValueId> outputs) {
-  Node n;
-  n.op = graph::find_operation(name) != nullptr ? name : RT_OP_SCALE;
-  n.layer = name;
-  n.phase = phase;
-  n.inputs = std::move(inputs);
-  n.outputs = std::move(outputs);
-  return n;
-}
-
-Step make_step(int ranks) {
-  Step s;
+HandMadeStep bucket_step(int ranks) {
+  HandMadeStep s;
   Graph& g = s.graph;
   s.buffers.layout = lay_out({128, 128, 128}, {ranks, 1, 1});
   const auto elements = static_cast<int64_t>(s.buffers.layout.bytes / 4);
@@ -77,45 +49,33 @@ Step make_step(int ranks) {
   return s;
 }
 
-// The order of the nodes: "start <layer>", "wait <layer>", or the operation.
-std::vector<std::string> order(const Graph& graph) {
-  std::vector<std::string> list;
-  for (const Node& n : graph.nodes) {
-    const std::string& name = n.op == RT_OP_SCALE ? n.layer : n.op;
-    list.push_back(!n.collective ? name : (n.collective->wait ? "wait " : "start ") + n.layer);
-  }
-  return list;
-}
-
-std::vector<std::string> distributed(const DistributeOptions& options) {
-  Step s = make_step(options.world_size);
+Order distributed_order(const DistributeOptions& options) {
+  HandMadeStep s = bucket_step(options.world_size);
   distribute(s.graph, s.buffers, s.inputs, options);
   return order(s.graph);
 }
 
-using Order = std::vector<std::string>;
-
 TEST(Distribute, OneRankCommunicatesNothing) {
-  EXPECT_EQ(distributed({}), (Order{"forward", "backward2", "backward1", "backward0", RT_OP_SGD,
-                                    RT_OP_SGD, RT_OP_SGD}));
+  EXPECT_EQ(distributed_order({}), (Order{"forward", "backward2", "backward1", "backward0",
+                                          RT_OP_SGD, RT_OP_SGD, RT_OP_SGD}));
 }
 
 TEST(Distribute, EachBucketStartsBehindItsGradientAndIsUpdatedBehindItsWait) {
-  EXPECT_EQ(distributed({.world_size = 2}),
+  EXPECT_EQ(distributed_order({.world_size = 2}),
             (Order{"forward", RT_OP_COPY, "backward2", "start bucket 0", "backward1",
                    "start bucket 1", "backward0", "start bucket 2", "wait bucket 0", RT_OP_SGD,
                    "wait bucket 1", RT_OP_SGD, "wait bucket 2", RT_OP_SGD}));
 }
 
 TEST(Distribute, WithoutOverlapAllStartBehindTheBackwardPass) {
-  EXPECT_EQ(distributed({.world_size = 2, .overlap = false}),
+  EXPECT_EQ(distributed_order({.world_size = 2, .overlap = false}),
             (Order{"forward", RT_OP_COPY, "backward2", "backward1", "backward0", "start bucket 0",
                    "start bucket 1", "start bucket 2", "wait bucket 0", RT_OP_SGD, "wait bucket 1",
                    RT_OP_SGD, "wait bucket 2", RT_OP_SGD}));
 }
 
 TEST(Distribute, TheLossTravelsBehindTheBucketThatIsReadyFirst) {
-  Step s = make_step(2);
+  HandMadeStep s = bucket_step(2);
   const uint64_t bytes = s.buffers.layout.bytes;
   const Distributed d = distribute(s.graph, s.buffers, s.inputs, {.world_size = 2});
   EXPECT_EQ(s.graph.storage(d.loss), s.buffers.gradients);
@@ -128,7 +88,7 @@ TEST(Distribute, TheLossTravelsBehindTheBucketThatIsReadyFirst) {
 }
 
 TEST(Distribute, ZeroScattersGradientsAndGathersParameters) {
-  Step s = make_step(2);
+  HandMadeStep s = bucket_step(2);
   distribute(s.graph, s.buffers, s.inputs, {.rank = 1, .world_size = 2, .zero_stage = 1});
   int scatters = 0, gathers = 0, updates = 0;
   for (const Node& n : s.graph.nodes) {
@@ -148,7 +108,7 @@ TEST(Distribute, ZeroScattersGradientsAndGathersParameters) {
 }
 
 TEST(Distribute, MicroStepsReduceNothing) {
-  Step s = make_step(2);
+  HandMadeStep s = bucket_step(2);
   distribute(s.graph, s.buffers, s.inputs, {.world_size = 2, .accumulate = true, .reduce = false});
   for (const Node& n : s.graph.nodes) EXPECT_FALSE(n.collective) << n.layer;
 }
@@ -157,7 +117,7 @@ TEST(Distribute, EveryStartHasItsWaitBehindIt) {
   for (const DistributeOptions& o :
        {DistributeOptions{.world_size = 3}, DistributeOptions{.world_size = 3, .zero_stage = 1},
         DistributeOptions{.world_size = 3, .shards = 2, .total_shards = 5}}) {
-    Step s = make_step(3);
+    HandMadeStep s = bucket_step(3);
     distribute(s.graph, s.buffers, s.inputs, o);
     std::vector<int32_t> open;
     for (const Node& n : s.graph.nodes) {

@@ -9,7 +9,7 @@
 
 #include "runtime/graph/operation.h"
 #include "runtime/graph/rewriter.h"
-#include "tests/runtime/parallel/distribute.h"
+#include "tests/runtime/parallel/hand_made_step.h"
 
 namespace runtime::parallel {
 namespace {
@@ -23,36 +23,9 @@ using graph::ValueKind;
 
 constexpr int kLayers = 3;
 
-struct Step {
-  Graph graph;
-  StepBuffers buffers;
-  ShardValues inputs;
-};
-
-ValueId add(Graph& graph, const std::string& name, ValueKind kind, graph::Dims dims) {
-  graph::Value value;
-  value.name = name;
-  value.kind = kind;
-  value.dims = std::move(dims);
-  return graph.add_value(value);
-}
-
-// A node that is called `name`: an operation, or any other name for one of which nobody asks what
-// it computes.
-Node node(const std::string& name, Phase phase, std::vector<ValueId> inputs,
-          std::vector<ValueId> outputs) {
-  Node n;
-  n.op = graph::find_operation(name) != nullptr ? name : RT_OP_SCALE;
-  n.layer = name;
-  n.phase = phase;
-  n.inputs = std::move(inputs);
-  n.outputs = std::move(outputs);
-  return n;
-}
-
 // Parameters of 32 elements; the gradient of the last one has 30.
-Step make_step(int ranks) {
-  Step s;
+HandMadeStep layer_step(int ranks) {
+  HandMadeStep s;
   Graph& g = s.graph;
   s.buffers.layout = lay_out({128, 128, 128}, {ranks, 1, 1});
   const auto elements = static_cast<int64_t>(s.buffers.layout.bytes / 4);
@@ -89,26 +62,14 @@ Step make_step(int ranks) {
   return s;
 }
 
-Step distributed(const DistributeOptions& options) {
-  Step s = make_step(options.world_size);
+HandMadeStep distributed(const DistributeOptions& options) {
+  HandMadeStep s = layer_step(options.world_size);
   distribute(s.graph, s.buffers, s.inputs, options);
   return s;
 }
 
-// The order of the nodes: "start <layer>", "wait <layer>", or the operation.
-std::vector<std::string> order(const Graph& graph) {
-  std::vector<std::string> list;
-  for (const Node& n : graph.nodes) {
-    const std::string& name = n.op == RT_OP_SCALE ? n.layer : n.op;
-    list.push_back(!n.collective ? name : (n.collective->wait ? "wait " : "start ") + n.layer);
-  }
-  return list;
-}
-
-using Order = std::vector<std::string>;
-
 TEST(Zero, ABucketIsScatteredWhileTheNextOneIsComputed) {
-  const Step s = distributed({.world_size = 2, .zero_stage = 2});
+  const HandMadeStep s = distributed({.world_size = 2, .zero_stage = 2});
   EXPECT_EQ(order(s.graph), (Order{"pack0",           "pack1",
                                    "pack2",           "forward0",
                                    "forward1",        "forward2",
@@ -132,7 +93,7 @@ TEST(Zero, ABucketIsScatteredWhileTheNextOneIsComputed) {
 }
 
 TEST(Zero, EveryMicroStepAddsToTheShard) {
-  const Step s = distributed(
+  const HandMadeStep s = distributed(
       {.world_size = 2, .overlap = false, .zero_stage = 2, .accumulate = true, .reduce = false});
   const Order all = order(s.graph);
   const Order bucket(all.begin() + 8, all.begin() + 14);
@@ -141,7 +102,7 @@ TEST(Zero, EveryMicroStepAddsToTheShard) {
 }
 
 TEST(Zero, ParametersAreGatheredAheadOfTheirUseAndAgainForBackward) {
-  const Step s = distributed({.rank = 1, .world_size = 2, .zero_stage = 3});
+  const HandMadeStep s = distributed({.rank = 1, .world_size = 2, .zero_stage = 3});
   const Order all = order(s.graph);
   const std::string p = "parameters, bucket ";
   const Order forward(all.begin(), std::find(all.begin(), all.end(), "backward2"));
@@ -166,7 +127,8 @@ TEST(Zero, ParametersAreGatheredAheadOfTheirUseAndAgainForBackward) {
 TEST(Zero, EveryStartHasItsWaitBehindIt) {
   for (const int stage : {2, 3}) {
     for (const bool overlap : {true, false}) {
-      const Step s = distributed({.world_size = 3, .overlap = overlap, .zero_stage = stage});
+      const HandMadeStep s =
+          distributed({.world_size = 3, .overlap = overlap, .zero_stage = stage});
       std::vector<int32_t> open;
       for (const Node& n : s.graph.nodes) {
         if (!n.collective) continue;
