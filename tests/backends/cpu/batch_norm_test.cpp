@@ -9,8 +9,8 @@
 namespace tests::cpu {
 namespace {
 
-constexpr int64_t kSamples = 48, kSize = 5, kChannels = 19, kBlock = 16;
-constexpr int64_t kImage = kSize * kSize * kChannels;
+constexpr int64_t kBlockedSamples = 48, kBlockedSize = 5, kBlockedChannels = 19, kBlock = 16;
+constexpr int64_t kImage = kBlockedSize * kBlockedSize * kBlockedChannels;
 
 uint64_t batch_blocked(host::Device& device) {
   for (const rt_candidate& c : device.query(any_layouts(convolution())).candidates) {
@@ -38,7 +38,7 @@ Floats canonical(const Floats& y) {
 }
 
 rt_tensor_desc image(uint64_t layout) {
-  rt_tensor_desc t = tensor({kSamples, kSize, kSize, kChannels});
+  rt_tensor_desc t = tensor({kBlockedSamples, kBlockedSize, kBlockedSize, kBlockedChannels});
   t.layout = layout;
   return t;
 }
@@ -48,9 +48,9 @@ host::Operation forward(uint64_t layout) {
   host::Operation op;
   op.name = RT_OP_BATCH_NORM;
   op.inputs = {image(layout)};
-  op.inputs.resize(5, tensor({kChannels}));
+  op.inputs.resize(5, tensor({kBlockedChannels}));
   op.inputs.push_back(image(layout));
-  op.outputs = {image(layout), tensor({kChannels}), tensor({kChannels})};
+  op.outputs = {image(layout), tensor({kBlockedChannels}), tensor({kBlockedChannels})};
   op.attributes = {{RT_ATTR_EPSILON, 1e-5}, {RT_ATTR_MOMENTUM, 0.1}};
   op.post_ops = {{RT_POST_RESIDUAL_ADD, 0, 5}, {RT_POST_ACTIVATION, RT_ACTIVATION_RELU, -1}};
   return op;
@@ -59,8 +59,8 @@ host::Operation forward(uint64_t layout) {
 host::Operation backward(uint64_t layout) {
   host::Operation op;
   op.name = RT_OP_BATCH_NORM_BACKWARD;
-  op.inputs = {image(layout), image(layout), tensor({kChannels})};
-  op.outputs = {image(layout), tensor({kChannels}), tensor({kChannels})};
+  op.inputs = {image(layout), image(layout), tensor({kBlockedChannels})};
+  op.outputs = {image(layout), tensor({kBlockedChannels}), tensor({kBlockedChannels})};
   op.attributes = {{RT_ATTR_EPSILON, 1e-5}};
   return op;
 }
@@ -70,11 +70,11 @@ std::vector<Floats> results(host::Device& device, uint64_t layout) {
   const bool is_blocked = layout != RT_LAYOUT_CANONICAL;
   const auto in = [&](const Floats& x) { return is_blocked ? blocked(x) : x; };
   const auto out = [&](const Floats& x) { return is_blocked ? canonical(x) : x; };
-  Floats x = ramp(kSamples * kImage, 2);
+  Floats x = ramp(kBlockedSamples * kImage, 2);
   for (float& v : x) v = 100.0f + v;  // far from zero, so that a careless variance is wrong
-  const Floats dy = ramp(kSamples * kImage, 3), residual = ramp(kSamples * kImage, 4);
-  const Floats gamma = ramp(kChannels, 5), beta = ramp(kChannels, 6), mean(kChannels, 0.5f),
-               variance(kChannels, 2.0f);
+  const Floats dy = ramp(kBlockedSamples * kImage, 3), residual = ramp(kBlockedSamples * kImage, 4);
+  const Floats gamma = ramp(kBlockedChannels, 5), beta = ramp(kBlockedChannels, 6),
+               mean(kBlockedChannels, 0.5f), variance(kBlockedChannels, 2.0f);
 
   const host::Operation first = forward(layout);
   host::Kernel kernel = device.create_kernel(first);
@@ -111,8 +111,8 @@ TEST(CpuBatchNorm, IsTheSameInTheBatchBlockedLayout) {
 TEST(CpuBatchNorm, IsNotOfferedForLanesWithoutSamples) {
   const auto device = open({1, {}});
   host::Operation op = forward(batch_blocked(*device));
-  for (const size_t i : {size_t{0}, size_t{5}}) op.inputs[i].dims[0] = kSamples - 1;
-  op.outputs[0].dims[0] = kSamples - 1;
+  for (const size_t i : {size_t{0}, size_t{5}}) op.inputs[i].dims[0] = kBlockedSamples - 1;
+  op.outputs[0].dims[0] = kBlockedSamples - 1;
   const host::Support support = device->query(op);
   EXPECT_TRUE(support.candidates.empty());
   EXPECT_THAT(support.reason, testing::HasSubstr("has a layout that this operation does not take"));

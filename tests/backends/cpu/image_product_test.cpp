@@ -26,12 +26,12 @@ struct Memory {
   std::unique_ptr<void, decltype(&std::free)> data;
 };
 
-struct Case {
+struct ImageCase {
   ImageSizes sizes;
   bool by_rows = false;
   Floats x, w;
 
-  Case(const ImageSizes& s, uint32_t seed, bool rows = false) : sizes(s), by_rows(rows) {
+  ImageCase(const ImageSizes& s, uint32_t seed, bool rows = false) : sizes(s), by_rows(rows) {
     std::mt19937 generator(seed);
     std::normal_distribution<float> normal;
     x.resize(static_cast<size_t>(s.n * s.h * s.w * s.c));
@@ -62,7 +62,7 @@ struct Case {
   }
 };
 
-Floats run(const Case& c, int threads, const Finish& finish = {}) {
+Floats run(const ImageCase& c, int threads, const Finish& finish = {}) {
   const SplitKernels& kernels = *split_image_kernels();
   const PackedWeights weights(kernels, c.sizes.taps(), c.sizes.c, c.sizes.o, c.by_rows);
   const ImageProduct product(kernels, kernels_for(Isa::kAvx512), c.sizes, weights, threads);
@@ -73,7 +73,7 @@ Floats run(const Case& c, int threads, const Finish& finish = {}) {
   return result;
 }
 
-void expect_right(const Case& c, const Floats& result) {
+void expect_right(const ImageCase& c, const Floats& result) {
   for (int64_t i = 0; i < c.sizes.rows(); ++i) {
     for (int64_t j = 0; j < c.sizes.o; ++j) {
       const auto [value, bound] = c.expected(i, j);
@@ -122,7 +122,7 @@ TEST_F(ImageProducts, RandomConvolutionsAreRight) {
   std::mt19937 generator(3);
   for (uint32_t i = 0; i < 40; ++i) {
     SCOPED_TRACE(i);
-    const Case c(random_sizes(generator, i % 3 == 0), i);
+    const ImageCase c(random_sizes(generator, i % 3 == 0), i);
     expect_right(c, run(c, 1 + static_cast<int>(i % 4)));
   }
 }
@@ -130,7 +130,7 @@ TEST_F(ImageProducts, RandomConvolutionsAreRight) {
 TEST_F(ImageProducts, MatricesAreRight) {
   for (const bool by_rows : {false, true}) {
     for (const int64_t rows : {1, 16, 17, 33, 260}) {
-      const Case c(matrix(rows, rows == 1 ? 1100 : 70, 45), 5, by_rows);
+      const ImageCase c(matrix(rows, rows == 1 ? 1100 : 70, 45), 5, by_rows);
       expect_right(c, run(c, 2));
     }
   }
@@ -141,7 +141,7 @@ TEST_F(ImageProducts, NumbersThatCannotBeSplitAreExact) {
   for (const float bad : {1e-42F, 1e35F, kInfinity, std::nanf("")}) {
     for (const bool in_weights : {false, true}) {
       std::mt19937 generator(9);
-      Case c(random_sizes(generator, true), 7);
+      ImageCase c(random_sizes(generator, true), 7);
       (in_weights ? c.w : c.x)[11] = bad;
       const Floats result = run(c, 2);
       if (std::isfinite(bad)) expect_right(c, result);
@@ -155,14 +155,14 @@ TEST_F(ImageProducts, EveryNumberOfThreadsGivesTheSameBits) {
   ImageSizes s = matrix(1, 64, 200);
   s.n = 3, s.h = s.p = 8, s.w = s.q = 8, s.kh = s.kw = 3, s.pad_top = s.pad_left = 1;
   for (const ImageSizes& sizes : {s, matrix(130, 700, 200)}) {
-    const Case c(sizes, 4);
+    const ImageCase c(sizes, 4);
     const Floats one = run(c, 1);
     for (const int threads : {2, 3, 4, 7}) EXPECT_EQ(one, run(c, threads)) << threads << " threads";
   }
 }
 
 TEST_F(ImageProducts, EveryElementIsFinishedOnceWhenItIsComplete) {
-  const Case c(matrix(300, 600, 500), 4);
+  const ImageCase c(matrix(300, 600, 500), 4);
   std::vector<int> finished(300 * 500);
   run(c, 1, [&](int64_t row, int64_t rows, int64_t column, int64_t columns) {
     for (int64_t i = row; i < row + rows; ++i) {

@@ -28,12 +28,12 @@ std::vector<const KernelTable*> all_kernels() {
   return tables;
 }
 
-struct Case {
+struct ProductCase {
   Sizes sizes;
   bool transpose_a, transpose_b;
   Floats a, b;
 
-  Case(const Sizes& s, bool ta, bool tb, uint32_t seed)
+  ProductCase(const Sizes& s, bool ta, bool tb, uint32_t seed)
       : sizes(s), transpose_a(ta), transpose_b(tb) {
     std::mt19937 generator(seed);
     std::normal_distribution<float> normal;
@@ -74,7 +74,8 @@ struct Workspace {
   std::unique_ptr<void, decltype(&std::free)> data;
 };
 
-Floats run(const Case& c, const KernelTable& kernels, int threads, const Finish& finish = {}) {
+Floats run(const ProductCase& c, const KernelTable& kernels, int threads,
+           const Finish& finish = {}) {
   const Product product(kernels, kernels_for(widest_isa()), c.sizes, threads);
   const Workspace workspace(product.workspace_bytes());
   Floats result(static_cast<size_t>(c.sizes.rows * c.sizes.columns), std::nanf(""));
@@ -82,7 +83,7 @@ Floats run(const Case& c, const KernelTable& kernels, int threads, const Finish&
   return result;
 }
 
-void expect_right(const Case& c, const Floats& result) {
+void expect_right(const ProductCase& c, const Floats& result) {
   for (int64_t i = 0; i < c.sizes.rows; ++i) {
     for (int64_t j = 0; j < c.sizes.columns; ++j) {
       const auto [value, bound] = c.expected(i, j);
@@ -99,7 +100,8 @@ TEST(Products, RandomSizesAreRight) {
     return std::uniform_int_distribution<int64_t>(1, most)(generator);
   };
   for (uint32_t i = 0; i < 60; ++i) {
-    const Case c({draw(70), draw(150), draw(i % 6 == 0 ? 1200 : 90)}, i % 2 != 0, i % 4 >= 2, i);
+    const ProductCase c({draw(70), draw(150), draw(i % 6 == 0 ? 1200 : 90)}, i % 2 != 0, i % 4 >= 2,
+                        i);
     for (const KernelTable* kernels : all_kernels()) {
       SCOPED_TRACE(kernels->name);
       expect_right(c, run(c, *kernels, 1 + static_cast<int>(i % 4)));
@@ -111,18 +113,18 @@ TEST(Products, SizesAroundTheBlocksAreRight) {
   for (const KernelTable* kernels : all_kernels()) {
     SCOPED_TRACE(kernels->name);
     for (const int64_t extra : {int64_t{-1}, int64_t{0}, int64_t{1}}) {
-      const Case tile(
+      const ProductCase tile(
           {kernels->rows + extra, kernels->columns + extra, kernels->depth_in_cache + extra}, false,
           true, 1);
       expect_right(tile, run(tile, *kernels, 1));
-      const Case block({kernels->rows_in_cache + extra, 3, 5}, true, false, 2);
+      const ProductCase block({kernels->rows_in_cache + extra, 3, 5}, true, false, 2);
       expect_right(block, run(block, *kernels, 2));
     }
   }
 }
 
 TEST(Products, EveryNumberOfThreadsGivesTheSameBits) {
-  const Case c({130, 200, 700}, false, false, 3);
+  const ProductCase c({130, 200, 700}, false, false, 3);
   for (const KernelTable* kernels : all_kernels()) {
     SCOPED_TRACE(kernels->name);
     const Floats one = run(c, *kernels, 1);
@@ -132,7 +134,7 @@ TEST(Products, EveryNumberOfThreadsGivesTheSameBits) {
 }
 
 TEST(Products, EveryElementIsFinishedOnceWhenItIsComplete) {
-  const Case c({75, 300, 600}, false, false, 4);
+  const ProductCase c({75, 300, 600}, false, false, 4);
   for (const KernelTable* kernels : all_kernels()) {
     SCOPED_TRACE(kernels->name);
     std::vector<int> finished(75 * 300);
@@ -156,7 +158,7 @@ TEST(Products, InfiniteAndLargestNumbersAreAsInFloat32) {
   for (const KernelTable* kernels : all_kernels()) {
     SCOPED_TRACE(kernels->name);
     for (const float special : {kInfinite, -kInfinite, kLargest, std::nanf("")}) {
-      Case c({40, 50, 60}, false, false, 5);
+      ProductCase c({40, 50, 60}, false, false, 5);
       std::fill(c.b.begin(), c.b.end(), 0.5f);
       c.a[7 * 60 + 3] = special;
       const Floats result = run(c, *kernels, 2);
@@ -179,7 +181,7 @@ TEST(Products, SmallNumbersKeepTheirDigits) {
     SCOPED_TRACE(kernels->name);
     for (const auto& [of_a, of_b] :
          {std::pair{-100, 100}, {-130, 120}, {-140, 100}, {-60, -60}, {120, -149}}) {
-      Case c({33, 40, 70}, false, true, 8);
+      ProductCase c({33, 40, 70}, false, true, 8);
       for (float& x : c.a) x = std::ldexp(x, of_a);
       for (float& x : c.b) x = std::ldexp(x, of_b);
       expect_right(c, run(c, *kernels, 1));
@@ -195,7 +197,7 @@ TEST(Products, SmallNumbersKeepTheirDigits) {
 TEST(Products, TheMatrixUnitIsAsExactAsFloat32) {
   if (split_kernels() == nullptr)
     GTEST_SKIP() << "this processor has no matrix unit for bfloat16 (AMX)";
-  const Case c({64, 64, 1024}, false, false, 6);
+  const ProductCase c({64, 64, 1024}, false, false, 6);
   const auto error = [&](const Floats& result) {
     double sum = 0;
     for (int64_t i = 0; i < 64; ++i) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ namespace backends::reference::testing {
 using Dims = std::vector<int64_t>;
 using Array = std::vector<double>;
 using Attributes = std::vector<plugins::host::Attribute>;
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // An operation whose operands all have one type, float64 by default.
 plugins::host::Operation operation(const std::string& name, const std::vector<Dims>& inputs,

@@ -16,8 +16,6 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::Pointwise;
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
 TEST(KnownAnswer, Matmul) {
   const Operation op = operation(RT_OP_MATMUL, {{2, 3}, {3, 2}}, {{2, 2}});
   EXPECT_THAT(run1(op, {{1, 2, 3, 4, 5, 6}, {7, 8, 9, 10, 11, 12}}), ElementsAre(58, 64, 139, 154));

@@ -14,7 +14,6 @@ using plugins::host::Operation;
 using ::testing::ElementsAre;
 using ::testing::IsNan;
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 Operation pooling(const char* name, const Dims& from, const Dims& to) {

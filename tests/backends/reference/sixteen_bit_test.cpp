@@ -64,7 +64,8 @@ Operation with_float32(Operation operation) {
 }
 
 // The outputs. A forward operation writes `saved`, a backward operation reads it.
-std::vector<Bytes> run(const Operation& operation, const std::vector<Bytes>& inputs, Bytes& saved) {
+std::vector<Bytes> run_on_bytes(const Operation& operation, const std::vector<Bytes>& inputs,
+                                Bytes& saved) {
   const OperationView view(operation);
   const Kernel kernel = make_kernel(rt::sdk::Operation(view.get()));
   std::vector<Bytes> outputs;
@@ -95,15 +96,15 @@ void expect_rounded_float32(const Case& c) {
   Bytes saved, wide_saved;
   if (c.forward) {
     make_inputs(*c.forward, c.forward_inputs, inputs, wide);
-    run(*c.forward, inputs, saved);
-    run(with_float32(*c.forward), wide, wide_saved);
+    run_on_bytes(*c.forward, inputs, saved);
+    run_on_bytes(with_float32(*c.forward), wide, wide_saved);
     EXPECT_EQ(saved, wide_saved) << c.name;
     inputs.clear();
     wide.clear();
   }
   make_inputs(c.operation, c.inputs, inputs, wide);
-  const std::vector<Bytes> actual = run(c.operation, inputs, saved);
-  const std::vector<Bytes> expected = run(with_float32(c.operation), wide, wide_saved);
+  const std::vector<Bytes> actual = run_on_bytes(c.operation, inputs, saved);
+  const std::vector<Bytes> expected = run_on_bytes(with_float32(c.operation), wide, wide_saved);
   for (size_t j = 0; j < actual.size(); ++j) {
     const rt_dtype dtype = c.operation.outputs[j].dtype;
     EXPECT_EQ(actual[j], is_narrow(dtype) ? round_to(dtype, expected[j]) : expected[j])
@@ -146,7 +147,7 @@ uint16_t cast(double value, rt_dtype to) {
   op.inputs = {plugins::host::make_tensor_desc(RT_FLOAT64, {1})};
   op.outputs = {plugins::host::make_tensor_desc(to, {1})};
   Bytes none;
-  return elements<uint16_t>(run(op, {bytes_of<double>({value})}, none).at(0)).at(0);
+  return elements<uint16_t>(run_on_bytes(op, {bytes_of<double>({value})}, none).at(0)).at(0);
 }
 
 // The nearest float32 of each value below is halfway between two 16-bit numbers; the value itself

@@ -12,8 +12,6 @@
 namespace rt::sdk {
 namespace {
 
-using Operand = OperandDefinition;
-
 std::string header() {
   std::ostringstream text;
   text << std::ifstream(OPERATIONS_HEADER).rdbuf();
@@ -67,16 +65,17 @@ TEST(Definitions, EachAttributeIsOneOfTheContract) {
 void expect_operands(const auto& operands) {
   std::set<std::string> names;
   bool optional = false;
-  for (const Operand& operand : operands) {
+  for (const OperandDefinition& operand : operands) {
     EXPECT_TRUE(std::regex_match(std::string(operand.name), std::regex("[a-z][a-z_]*")));
     EXPECT_TRUE(names.emplace(operand.name).second) << operand.name;
-    EXPECT_FALSE(operand.is(Operand::kIndex) && operand.is(Operand::kCounter)) << operand.name;
-    EXPECT_FALSE(operand.is(Operand::kIndex | Operand::kCounter) &&
-                 operand.is(Operand::kWide | Operand::kExact))
+    EXPECT_FALSE(operand.is(OperandDefinition::kIndex) && operand.is(OperandDefinition::kCounter))
+        << operand.name;
+    EXPECT_FALSE(operand.is(OperandDefinition::kIndex | OperandDefinition::kCounter) &&
+                 operand.is(OperandDefinition::kWide | OperandDefinition::kExact))
         << operand.name << ": only floating-point numbers have fewer bits";
-    EXPECT_TRUE(operand.is(Operand::kOptional) || !optional)
+    EXPECT_TRUE(operand.is(OperandDefinition::kOptional) || !optional)
         << operand.name << " stands behind an optional operand";
-    optional = operand.is(Operand::kOptional);
+    optional = operand.is(OperandDefinition::kOptional);
     static const std::regex dims(R"(|\[(1|[A-Z][*]?|[A-Z]\^[a-z]+)(,(1|[A-Z][*]?))*\])");
     EXPECT_TRUE(std::regex_match(std::string(operand.dims), dims)) << operand.dims;
   }
@@ -87,25 +86,29 @@ TEST(Definitions, OperandsAreWellFormed) {
     expect_operands(row.inputs);
     expect_operands(row.outputs);
     EXPECT_FALSE(row.outputs.empty());
-    for (const Operand& output : row.outputs) {
-      const Operand* const input = row.inputs.find(output.name);
-      EXPECT_FALSE(output.is(Operand::kExact) || output.is(Operand::kRepeated)) << output.name;
-      ASSERT_TRUE(!output.is(Operand::kInPlace) || input != nullptr) << output.name;
-      EXPECT_TRUE(!output.is(Operand::kInPlace) || input->dims == output.dims) << output.name;
+    for (const OperandDefinition& output : row.outputs) {
+      const OperandDefinition* const input = row.inputs.find(output.name);
+      EXPECT_FALSE(output.is(OperandDefinition::kExact) || output.is(OperandDefinition::kRepeated))
+          << output.name;
+      ASSERT_TRUE(!output.is(OperandDefinition::kInPlace) || input != nullptr) << output.name;
+      EXPECT_TRUE(!output.is(OperandDefinition::kInPlace) || input->dims == output.dims)
+          << output.name;
     }
-    for (const Operand& input : row.inputs) EXPECT_FALSE(input.is(Operand::kInPlace)) << input.name;
+    for (const OperandDefinition& input : row.inputs)
+      EXPECT_FALSE(input.is(OperandDefinition::kInPlace)) << input.name;
   });
 }
 
 // A property or a trait that one operation has alone would be the name of that operation.
 TEST(Definitions, APropertyFitsASecondOperation) {
-  for (uint32_t property = Operand::kRows; property <= Operand::kInPlace; property *= 2) {
-    if (property == Operand::kRepeated) continue;  // of a list, which only `concat` has
+  for (uint32_t property = OperandDefinition::kRows; property <= OperandDefinition::kInPlace;
+       property *= 2) {
+    if (property == OperandDefinition::kRepeated) continue;  // of a list, which only `concat` has
     int rows = 0;
     for_each_row([&](const Definition& row) {
       bool any = false;
-      for (const Operand& o : row.inputs) any |= o.is(property);
-      for (const Operand& o : row.outputs) any |= o.is(property);
+      for (const OperandDefinition& o : row.inputs) any |= o.is(property);
+      for (const OperandDefinition& o : row.outputs) any |= o.is(property);
       rows += any ? 1 : 0;
     });
     EXPECT_GT(rows, 1) << property;

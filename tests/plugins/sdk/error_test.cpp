@@ -22,7 +22,7 @@ bool memory_is_gone = false;
 namespace rt::sdk {
 namespace {
 
-struct Answer {
+struct ReportedError {
   rt_status status;
   std::string message, domain;
   int64_t native_code;
@@ -31,7 +31,7 @@ struct Answer {
 
 // The result of guard() for a `body` that throws when every allocation fails from then on.
 template <class Body>
-Answer answer_without_memory(Body&& body) {
+ReportedError answer_without_memory(Body&& body) {
   rt_error error{};
   error.size = sizeof(error);
   error.native_code = 7;
@@ -44,7 +44,7 @@ Answer answer_without_memory(Body&& body) {
 }
 
 TEST(Guard, ReportsWantOfMemoryWithoutMemory) {
-  const Answer answer = answer_without_memory([] { throw std::bad_alloc(); });
+  const ReportedError answer = answer_without_memory([] { throw std::bad_alloc(); });
   EXPECT_EQ(answer.status, RT_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(answer.message, "out of host memory");
   EXPECT_EQ(answer.native_code, 0);
@@ -53,7 +53,7 @@ TEST(Guard, ReportsWantOfMemoryWithoutMemory) {
 TEST(Guard, ReportsOtherErrorsWithoutMemory) {
   const std::runtime_error known("a text that is longer than what a string holds in itself");
   EXPECT_EQ(answer_without_memory([&] { throw std::runtime_error(known); }).message, known.what());
-  const Answer unknown = answer_without_memory([] { throw 1; });
+  const ReportedError unknown = answer_without_memory([] { throw 1; });
   EXPECT_EQ(unknown.status, RT_ERROR_INTERNAL);
   EXPECT_EQ(unknown.message, "unknown exception");
 }

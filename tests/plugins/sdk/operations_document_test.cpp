@@ -13,7 +13,6 @@
 namespace rt::sdk {
 namespace {
 
-using Operand = OperandDefinition;
 using Names = std::set<std::string>;
 
 // What a line of a table says about one operation.
@@ -88,11 +87,11 @@ std::map<std::string, Line> read_document() {
 
 std::string text_of(const auto& operands) {
   std::string text;
-  for (const Operand& operand : operands) {
+  for (const OperandDefinition& operand : operands) {
     const std::string name(operand.name);
     if (!text.empty()) text += ", ";
-    if (operand.is(Operand::kOptional)) text += "optionally ";
-    text += operand.is(Operand::kRepeated) ? name + "0, " + name + "1, ..." : name;
+    if (operand.is(OperandDefinition::kOptional)) text += "optionally ";
+    text += operand.is(OperandDefinition::kRepeated) ? name + "0, " + name + "1, ..." : name;
   }
   return text;
 }

@@ -14,10 +14,10 @@ using testing::HasSubstr;
 constexpr Offer kOffer = {.implementation = "mine"};
 
 // An answer with room for two candidates.
-struct Answer {
+struct KernelAnswer {
   rt_candidate candidates[2] = {};
   rt_support support{};
-  Answer() {
+  KernelAnswer() {
     candidates[0].size = sizeof(rt_candidate);
     support.size = sizeof(support);
     support.candidates = candidates;
@@ -28,7 +28,7 @@ struct Answer {
 TEST(AnswerQuery, ListsTheOnlyCandidateInCanonicalLayouts) {
   Description d(RT_OP_SCALE);
   d.in({2, 3}, RT_FLOAT32, RT_LAYOUT_ANY).out({2, 3});
-  Answer a;
+  KernelAnswer a;
   answer_query(Operation(d.desc()), kOffer, &a.support, [](const Operation&) {});
   EXPECT_EQ(a.support.level, RT_SUPPORT_NATIVE);
   EXPECT_EQ(a.support.deterministic, 1);
@@ -44,7 +44,7 @@ TEST(AnswerQuery, ListsTheOnlyCandidateInCanonicalLayouts) {
 TEST(AnswerQuery, CountsCandidatesWithoutRoomForThem) {
   Description d(RT_OP_SCALE);
   d.in({1}).out({1});
-  Answer a;
+  KernelAnswer a;
   a.support.candidates = nullptr;
   a.support.candidate_capacity = 0;
   answer_query(Operation(d.desc()), kOffer, &a.support, [](const Operation&) {});
@@ -54,7 +54,7 @@ TEST(AnswerQuery, CountsCandidatesWithoutRoomForThem) {
 TEST(AnswerQuery, TurnsARefusalIntoAnAnswerThatNamesTheOperand) {
   Description d(RT_OP_CONV2D);
   d.in({1}).in({8, 3, 3, 4}, RT_FLOAT16).out({1}, RT_FLOAT64);
-  Answer a;
+  KernelAnswer a;
   const Operation op(d.desc());
   answer_query(op, kOffer, &a.support,
                [](const Operation& o) { refuse_input(o, 1, "w", "cast it to float32"); });
@@ -76,7 +76,7 @@ TEST(AnswerQuery, TurnsARefusalIntoAnAnswerThatNamesTheOperand) {
 TEST(AnswerQuery, ThrowsForADescriptionThatIsWrong) {
   Description d(RT_OP_SCALE);
   d.in({2});
-  Answer a;
+  KernelAnswer a;
   EXPECT_EQ(error_of([&] {
               answer_query(Operation(d.desc()), kOffer, &a.support,
                            [](const Operation& o) { expect_counts(o, 1, 1); });
@@ -89,7 +89,7 @@ TEST(AnswerQuery, ShowsOnlyThePostOperationsThatAreFused) {
   Description d(RT_OP_ADD);
   d.in({2}).in({2}).out({2}).post_op(RT_POST_ACTIVATION, 1).post_op(RT_POST_ACTIVATION, 4);
   for (uint32_t fused : {0u, 1u, 2u}) {
-    Answer a;
+    KernelAnswer a;
     Offer offer = kOffer;
     offer.post_ops_fused = fused;
     answer_query(Operation(d.desc()), offer, &a.support,
@@ -101,7 +101,7 @@ TEST(AnswerQuery, ShowsOnlyThePostOperationsThatAreFused) {
 TEST(CanonicalLayout, OthersAreRefused) {
   Description d(RT_OP_SCALE);
   d.in({2}, RT_FLOAT32, 77).out({2});
-  Answer a;
+  KernelAnswer a;
   answer_query(Operation(d.desc()), kOffer, &a.support, [](const Operation&) {});
   EXPECT_EQ(a.support.reason_operand, 0);
   EXPECT_THAT(a.support.reason, HasSubstr("operand 0 has layout 0x4d"));

@@ -13,7 +13,7 @@ namespace {
 using testing::DoubleEq;
 using testing::HasSubstr;
 
-Bench read(const std::string& text) {
+Bench bench_of(const std::string& text) {
   const test::Folder folder;
   return read_bench(folder.write("bench.json", text));
 }
@@ -26,7 +26,7 @@ const Comparison& find(const Bench& bench, const std::string& what) {
 }
 
 TEST(Bench, ScalingHasARowForEachNumberOfRanks) {
-  const Bench bench = read(R"({"config":"lenet","device":"cpu:0","mode":"fixed_global_batch",
+  const Bench bench = bench_of(R"({"config":"lenet","device":"cpu:0","mode":"fixed_global_batch",
     "runs":[{"ranks":1,"step_ms":8,"samples_per_second":32000,"speed_up":1,"efficiency":1,
              "predicted_efficiency":1},
             {"ranks":2,"step_ms":5,"speed_up":1.6,"efficiency":0.8,"predicted_efficiency":0.9,
@@ -41,7 +41,7 @@ TEST(Bench, ScalingHasARowForEachNumberOfRanks) {
 }
 
 TEST(Bench, OneRunIsComparedWithItsPrediction) {
-  const Bench bench = read(R"({"step_ms_median":9,"predicted_step_ms":8,
+  const Bench bench = bench_of(R"({"step_ms_median":9,"predicted_step_ms":8,
     "memory":[{"rank":0,"planned_bytes":100,"allocated_bytes":110}]})");
   EXPECT_TRUE(bench.rows.empty());
   EXPECT_THAT(find(bench, "step").measured, DoubleEq(9e-3));
@@ -50,7 +50,7 @@ TEST(Bench, OneRunIsComparedWithItsPrediction) {
 }
 
 TEST(Bench, ScalingJsonOfARunIsCompared) {
-  const Bench bench = read(R"({"ranks":2,"backend":"gloo","step_ms":5,"t_comp_ms":4,
+  const Bench bench = bench_of(R"({"ranks":2,"backend":"gloo","step_ms":5,"t_comp_ms":4,
     "predicted_step_ms":4.5,"predicted_t_comp_ms":4.2,"efficiency":0.9,"predicted_efficiency":null,
     "exposed_t_sync_ms_by_axis":{"data":1,"tensor":0},
     "predicted_exposed_t_sync_ms_by_axis":{"data":0.5,"tensor":0}})");
@@ -61,7 +61,7 @@ TEST(Bench, ScalingJsonOfARunIsCompared) {
 
 TEST(Bench, WhatIsWrongIsNamed) {
   const auto error = [](const std::string& text) {
-    return test::message_of<runtime::DataError>([&] { read(text); });
+    return test::message_of<runtime::DataError>([&] { bench_of(text); });
   };
   EXPECT_THAT(error("{}"), HasSubstr("expected the output of runtime bench --json"));
   EXPECT_THAT(error(R"({"runs":[]})"), HasSubstr("runs: expected at least one run"));

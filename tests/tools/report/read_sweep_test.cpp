@@ -22,7 +22,7 @@ std::string line(int trial, const std::string& value, const std::string& monitor
          R"(","value":)" + value + R"(,"seconds":2.5})" + "\n";
 }
 
-Sweep read(const std::string& text) {
+Sweep sweep_of(const std::string& text) {
   const test::Folder folder;
   folder.write("sweep.jsonl", text);
   return read_sweep(folder.path());
@@ -35,8 +35,9 @@ std::vector<int64_t> numbers(const Sweep& sweep) {
 }
 
 TEST(Sweep, TheSmallestLossIsFirstAndWhatFailedLast) {
-  const Sweep sweep = read(line(1, "0.5", "validation_loss") + line(2, "null", "validation_loss") +
-                           line(3, "0.3", "validation_loss"));
+  const Sweep sweep =
+      sweep_of(line(1, "0.5", "validation_loss") + line(2, "null", "validation_loss") +
+               line(3, "0.3", "validation_loss"));
   EXPECT_FALSE(sweep.larger_is_better);
   EXPECT_THAT(numbers(sweep), ElementsAre(3, 1, 2));
   EXPECT_THAT(sweep.keys, ElementsAre("optimizer.lr", "optimizer.name"));
@@ -47,13 +48,13 @@ TEST(Sweep, TheSmallestLossIsFirstAndWhatFailedLast) {
 }
 
 TEST(Sweep, TheLargestAccuracyIsFirst) {
-  const Sweep sweep = read(line(1, "0.5", "accuracy") + line(2, "0.7", "accuracy"));
+  const Sweep sweep = sweep_of(line(1, "0.5", "accuracy") + line(2, "0.7", "accuracy"));
   EXPECT_TRUE(sweep.larger_is_better);
   EXPECT_THAT(numbers(sweep), ElementsAre(2, 1));
 }
 
 TEST(Sweep, OfALineAndALaterOneTheLaterCounts) {
-  const Sweep sweep = read(line(1, "0.5", "loss") + line(1, "0.2", "loss"));
+  const Sweep sweep = sweep_of(line(1, "0.5", "loss") + line(1, "0.2", "loss"));
   ASSERT_EQ(sweep.trials.size(), 1u);
   EXPECT_EQ(sweep.trials[0].value, 0.2);
 }
@@ -77,7 +78,7 @@ TEST(Sweep, TheFileOfTheSweepIsInItsPlan) {
 
 // A trial that was given up early may have a better value than one that went on.
 TEST(Sweep, AHigherRungIsBeforeALowerOne) {
-  const Sweep sweep = read(
+  const Sweep sweep = sweep_of(
       "{\"trial\":1,\"rung\":0,\"value\":0.2}\n{\"trial\":2,\"rung\":0,\"value\":0.9}\n"
       "{\"trial\":2,\"rung\":1,\"value\":0.5}\n{\"trial\":3,\"rung\":1,\"value\":0.4}\n"
       "{\"trial\":4,\"rung\":1,\"status\":\"failed\",\"error\":\"why\"}\n");
@@ -97,7 +98,7 @@ TEST(Sweep, ResultsSayWhichValuesAreBetter) {
 }
 
 TEST(Sweep, CutAndDamagedLinesAreNoted) {
-  const Sweep sweep = read("x\n" + line(1, "0.5", "loss") + "{\"tri");
+  const Sweep sweep = sweep_of("x\n" + line(1, "0.5", "loss") + "{\"tri");
   EXPECT_EQ(sweep.trials.size(), 1u);
   ASSERT_EQ(sweep.notes.size(), 2u);
   EXPECT_THAT(sweep.notes[0], HasSubstr("line 1 is damaged"));
@@ -106,7 +107,7 @@ TEST(Sweep, CutAndDamagedLinesAreNoted) {
 
 TEST(Sweep, WhatIsWrongIsNamed) {
   const auto error = [](const std::string& text) {
-    return test::message_of<runtime::DataError>([&] { read(text); });
+    return test::message_of<runtime::DataError>([&] { sweep_of(text); });
   };
   EXPECT_THAT(error(""), HasSubstr("expected lines of JSON objects with \"trial\""));
   EXPECT_THAT(error(R"({"trial":-1})"), HasSubstr("trial: expected a number from 0"));

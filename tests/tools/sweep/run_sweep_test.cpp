@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-Sweep some_sweep() {
+Sweep sweep_of_epochs() {
   Sweep sweep;
   sweep.config = "base.toml";
   sweep.set = {{"training.epochs", 2}};
@@ -26,14 +26,14 @@ std::string line_of(const Sweep& sweep, int64_t rung) {
 }
 
 TEST(ArgumentsOf, AreThoseOfARunThatGoesOn) {
-  EXPECT_EQ(line_of(some_sweep(), 0),
+  EXPECT_EQ(line_of(sweep_of_epochs(), 0),
             "train base.toml --resume auto --set training.epochs=2 --set optimizer.lr=0.5 --set "
             "job.dump_folder=\"run\" --set job.overwrite=true --set metrics.jsonl=true --set "
             "metrics.progress=\"lines\" ");
 }
 
 TEST(ArgumentsOf, ARungHasItsLengthAndAValidationAtItsEnd) {
-  Sweep sweep = some_sweep();
+  Sweep sweep = sweep_of_epochs();
   sweep.halving = {"epochs", {1, 3}, 3};
   EXPECT_THAT(line_of(sweep, 1), HasSubstr("--set training.epochs=3 --set job"));
   EXPECT_THAT(line_of(sweep, 1), testing::Not(HasSubstr("validation")));

@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr const char* kJob = R"(
+constexpr const char* kTanhJob = R"(
 [model]
 input = [8]
 layers = [ { type = "linear", features = 512, activation = "tanh" }, { type = "linear", features = 2 } ]
@@ -27,7 +27,7 @@ threads = 1
 
 class TuneBatch : public ShellTest {
  protected:
-  TuneBatch() { folder_.write("job.toml", kJob); }
+  TuneBatch() { folder_.write("job.toml", kTanhJob); }
 
   nlohmann::json read_json(const std::string& name) const {
     std::ifstream file(folder_.path() / name);

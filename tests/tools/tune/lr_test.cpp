@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr const char* kJob = R"(
+constexpr const char* kTableJob = R"(
 [model]
 input = [10]
 layers = [ { type = "linear", features = 16, activation = "relu" }, { type = "linear", features = 1 } ]
@@ -43,7 +43,7 @@ backend = "reference"
 class TuneLr : public ShellTest {
  protected:
   TuneLr() {
-    folder_.write("job.toml", kJob);
+    folder_.write("job.toml", kTableJob);
     folder_.write("table.csv", test::read_text(CONFIGS_FOLDER "/data/friedman1.csv"));
   }
   nlohmann::json tune(const std::string& options) {
