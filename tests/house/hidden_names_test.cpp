@@ -2,14 +2,19 @@
 // be compiled together (RUNTIME_UNITY): there they share one anonymous namespace.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <regex>
 #include <set>
+#include <sstream>
 
 #include "tests/house/source_files.h"
 
 namespace house {
 namespace {
+
+namespace fs = std::filesystem;
 
 // Folders whose sources are compiled one by one; see their CMakeLists.txt.
 const std::set<std::string> kSeparate = {"plugins/examples", "tools/bench"};
@@ -17,7 +22,7 @@ const std::set<std::string> kSeparate = {"plugins/examples", "tools/bench"};
 constexpr char kOneByOne[] = "/kernels_";
 
 // Returns what a line at the margin defines: the names of a type, of an alias or of constants, or a
-// function's name with its parameters as far as the line has them.
+// function's name with the types of its parameters as far as the line has them.
 std::vector<std::string> defined_by(const std::string& line) {
   static const std::regex type(
       R"(^(?:struct|class|union|enum|enum class) (\w+)(?: final)?(?: :.*)? \{.*)");
@@ -34,8 +39,9 @@ std::vector<std::string> defined_by(const std::string& line) {
       names.push_back((*i)[1]);
   }
   if (names.empty() && std::regex_match(line, match, function)) {
+    static const std::regex parameter(R"([ &*]\w+(?: = [^,]*)?(?=,|$))");
     const std::string head = match[1];
-    names.push_back(head.substr(0, head.find(") {")));
+    names.push_back(std::regex_replace(head.substr(0, head.find(") {")), parameter, ""));
   }
   return names;
 }
@@ -69,22 +75,70 @@ bool clash(const Place& a, const Place& b) {
   return a.line != b.line || !a.line.starts_with("using ");
 }
 
-std::vector<std::string> clashes(const std::vector<SourceFile>& files) {
-  std::map<std::string, Place> first;  // by room and name
+// The clashes between sources that are compiled together.
+std::vector<std::string> clashes(const std::vector<SourceFile>& sources) {
+  std::map<std::string, Place> first;  // by name
   std::vector<std::string> list;
-  for (const SourceFile& file : files) {
-    if (!file.path.ends_with(".cpp") || kSeparate.contains(file.room()) ||
-        file.path.find(kOneByOne) != std::string::npos)
-      continue;
+  for (const SourceFile& file : sources) {
     for (const auto& [name, line] : hidden_names(file)) {
       const Place here{file.path, line};
-      const auto [at, is_new] = first.emplace(file.room() + " " + name, here);
+      const auto [at, is_new] = first.emplace(name, here);
       if (!is_new && clash(at->second, here))
         list.push_back(name + " is defined in the anonymous namespaces of " + at->second.file +
                        " and " + here.file);
     }
   }
   return list;
+}
+
+using Targets = std::map<std::string, std::vector<SourceFile>>;  // the sources, by name
+
+// The targets of libraries and programs: each room is taken for one.
+Targets by_room(const std::vector<SourceFile>& files) {
+  Targets rooms;
+  for (const SourceFile& file : files) {
+    if (file.path.ends_with(".cpp") && !kSeparate.contains(file.room()) &&
+        file.path.find(kOneByOne) == std::string::npos)
+      rooms[file.room()].push_back(file);
+  }
+  return rooms;
+}
+
+// The sources that a CMakeLists.txt in `folder` gives each runtime_add_test, as paths; a name that
+// CMake computes is not found in `files`.
+void add_tests(const fs::path& folder, const std::string& cmake,
+               const std::map<std::string, SourceFile>& files, Targets& targets) {
+  static const std::regex test(R"(runtime_add_test\(([^\s()]+)([^()]*)\))");
+  const std::string root = "${CMAKE_SOURCE_DIR}/";
+  for (std::sregex_iterator i(cmake.begin(), cmake.end(), test), end; i != end; ++i) {
+    std::istringstream words((*i)[2]);
+    for (std::string word; words >> word;) {
+      const bool from_root = word.starts_with(root);
+      const fs::path path = from_root ? fs::path(word.substr(root.size())) : folder / word;
+      const auto file = files.find(path.lexically_normal().string());
+      if (file != files.end()) targets[(*i)[1]].push_back(file->second);
+    }
+  }
+}
+
+Targets test_targets() {
+  std::map<std::string, SourceFile> files;  // by path
+  for (const SourceFile& file : source_files("tests")) files.emplace(file.path, file);
+  Targets targets;
+  for (const auto& entry : fs::recursive_directory_iterator(fs::path(SOURCE_FOLDER) / "tests")) {
+    if (entry.path().filename() != "CMakeLists.txt") continue;
+    std::ostringstream text;
+    text << std::ifstream(entry.path()).rdbuf();
+    add_tests(fs::relative(entry.path().parent_path(), SOURCE_FOLDER), text.str(), files, targets);
+  }
+  return targets;
+}
+
+void expect_no_clashes(const Targets& targets) {
+  for (const auto& [target, sources] : targets) {
+    for (const std::string& clash : clashes(sources))
+      ADD_FAILURE() << target << ": " << clash << "; rename one, or let both use one definition";
+  }
 }
 
 SourceFile file_of(const std::string& path, const std::vector<std::string>& hidden) {
@@ -113,10 +167,13 @@ TEST(HiddenNames, OfOneTypeMayBeGivenTwice) {
   EXPECT_EQ(clashes({here, other}).size(), 1u);
 }
 
-TEST(HiddenNames, OfOtherRoomsNamespacesAndParametersDoNotClash) {
-  EXPECT_TRUE(
-      clashes({file_of("x/y/a.cpp", {"struct Row {"}), file_of("x/z/b.cpp", {"struct Row {"})})
-          .empty());
+TEST(HiddenNames, OfFunctionsClashWhateverTheirParametersAreCalled) {
+  EXPECT_FALSE(clashes({file_of("x/y/a.cpp", {"int f(const std::string& a, int b = 1) {"}),
+                        file_of("x/y/b.cpp", {"int f(const std::string& c, int d) {"})})
+                   .empty());
+}
+
+TEST(HiddenNames, OfOtherNamespacesAndParametersDoNotClash) {
   EXPECT_TRUE(
       clashes({file_of("x/y/a.cpp", {"int f(int a) {"}), file_of("x/y/b.cpp", {"int f(char a) {"})})
           .empty());
@@ -125,13 +182,37 @@ TEST(HiddenNames, OfOtherRoomsNamespacesAndParametersDoNotClash) {
   EXPECT_TRUE(clashes({file_of("x/y/a.cpp", {"struct Row {"}), other}).empty());
 }
 
+TEST(HiddenNames, AreLookedForInTheSourcesOfEachTarget) {
+  std::map<std::string, SourceFile> files;
+  std::vector<SourceFile> list;
+  for (const char* path : {"tests/x/a.cpp", "tests/x/b.cpp", "tests/y/c.cpp", "tests/z.h"}) {
+    list.push_back(file_of(path, {}));
+    files.emplace(path, list.back());
+  }
+  EXPECT_EQ(by_room(list).at("tests/x").size(), 2u);
+  EXPECT_EQ(by_room(list).count("tests/z.h"), 0u);
+  Targets targets;
+  add_tests("tests/x",
+            "runtime_add_test(one LABEL unit SOURCES a.cpp\n  ../y/c.cpp LIBRARIES b.cpp.so)\n"
+            "runtime_add_test(two SOURCES a.cpp ${CMAKE_SOURCE_DIR}/tests/x/b.cpp ${part}.cpp)",
+            files, targets);
+  ASSERT_EQ(targets.size(), 2u);
+  EXPECT_EQ(targets["one"].at(1).path, "tests/y/c.cpp");
+  EXPECT_EQ(targets["two"].at(1).path, "tests/x/b.cpp");
+}
+
 TEST(HiddenNames, AreDefinedOnceInATarget) {
   for (const char* folder : {"runtime", "plugins", "backends", "collectives", "tools"}) {
     const std::vector<SourceFile> files = source_files(folder);
     ASSERT_GT(files.size(), 5u) << folder;
-    for (const std::string& clash : clashes(files))
-      ADD_FAILURE() << clash << "; rename one, or let both use one definition";
+    expect_no_clashes(by_room(files));
   }
+}
+
+TEST(HiddenNames, AreDefinedOnceInATargetOfTests) {
+  const Targets targets = test_targets();
+  EXPECT_GT(targets.size(), 100u);
+  expect_no_clashes(targets);
 }
 
 }  // namespace
