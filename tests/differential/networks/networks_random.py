@@ -51,7 +51,7 @@ class Networks:
         kind = layer["type"]
         if kind in ("conv2d", "linear", "residual") and self.chance(0.45):
             layer["activation"] = self.activation()
-        if kind in ("batch_norm", "layer_norm") and self.chance(0.35):
+        if kind in ("batch_norm", "layer_norm", "rms_norm") and self.chance(0.35):
             layer["activation"] = self.activation()
         if kind in ("conv2d", "linear", "embedding", "position_embedding"):
             if self.chance(0.1):
@@ -147,7 +147,7 @@ class Networks:
 
     def normalisation(self, shape):
         pixels = elements(shape) // (shape[1] if shape[0] == "image" else shape[-1])
-        kind = self.r.choice(("batch_norm", "layer_norm"))
+        kind = self.r.choice(("batch_norm", "layer_norm", "rms_norm"))
         if kind == "batch_norm" and (not self.batch_norm or self.rows * pixels < 2):
             return None
         layer = {"type": kind}

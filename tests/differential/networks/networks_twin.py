@@ -29,8 +29,8 @@ ACTIVATIONS = {
 SHORT_NAMES = {
     "conv2d": "conv", "linear": "fc", "max_pool2d": "pool", "avg_pool2d": "pool", "adaptive_avg_pool2d": "adaptive_pool",
     "global_avg_pool": "global_pool", "flatten": "flatten", "image_to_tokens": "tokens", "softmax": "softmax",
-    "dropout": "dropout", "batch_norm": "bn", "layer_norm": "ln", "embedding": "embedding", "position_embedding": "position",
-    "attention": "attention", "block": "block", "residual": "residual",
+    "dropout": "dropout", "batch_norm": "bn", "layer_norm": "ln", "rms_norm": "rms_norm", "embedding": "embedding",
+    "position_embedding": "position", "attention": "attention", "block": "block", "residual": "residual",
 }
 
 
@@ -384,6 +384,14 @@ class Network:
         m = x.mean(-1, keepdim=True)
         v = ((x - m) ** 2).mean(-1, keepdim=True)
         y = self.run.normalised(x, m, v, layer.get("eps", 1e-5), -1) * gamma + beta
+        return y.permute(0, 3, 1, 2) if image else y
+
+    def rms_norm(self, layer, name, x):
+        image = x.dim() == 4
+        if image:
+            x = x.permute(0, 2, 3, 1)
+        weight = self.run.get(name + ".weight", Parameter((x.shape[-1],), "gamma", layer))
+        y = x * torch.rsqrt((x * x).mean(-1, keepdim=True) + layer.get("eps", 1e-6)) * weight
         return y.permute(0, 3, 1, 2) if image else y
 
     def embedding(self, layer, name, x):

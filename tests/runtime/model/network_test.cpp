@@ -4,10 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "runtime/error.h"
 #include "runtime/model/layer_types.h"
 #include "tests/runtime/model/parameters.h"
 #include "tests/runtime/support/devices.h"
+#include "tests/runtime/support/graph_run.h"
 
 namespace runtime::model {
 namespace {
@@ -55,6 +58,20 @@ TEST(Network, LeNet) {
   EXPECT_EQ(n.graph.value(parameter(n, "conv2.weight").value).dims, (Dims{50, 5, 5, 20}));
   EXPECT_EQ(parameter(n, "fc1.weight").file_dims, (Dims{128, 800}));
   EXPECT_EQ(n.step, graph::kNone);
+}
+
+// By hand: the mean square of 3 and -4 is 12.5.
+TEST(Network, RmsNormDividesByTheRootMeanSquare) {
+  Network n = build(model("input = [2]\nlayers = [ { type = \"rms_norm\", eps = 0.5 } ]"), false);
+  EXPECT_THAT(names(n), ElementsAre("rms_norm1.weight"));
+  const graph::ValueId y = test::add_output(n.graph, n.output, "y");
+  test::GraphRun run(n.graph, test::open_device("reference"));
+  run.set(n.features, {3, -4, 0, 0, 1, 1, 2, 0});
+  run.set(n.parameters[0].value, {2, 10});
+  run.run();
+  const double a = std::sqrt(13), b = std::sqrt(1.5), c = std::sqrt(2.5);
+  const test::Numbers expected = {6 / a, -40 / a, 0, 0, 2 / b, 10 / b, 4 / c, 0};
+  EXPECT_LT(test::relative_error(run.get(y), expected), 1e-6);
 }
 
 TEST(Network, AdaptivePoolingHasWindowsOfOneSize) {
