@@ -29,7 +29,7 @@ constexpr size_t kLongHeaderLines = 150;
 // number when code goes; when one has to rise, say why in the commit. runtime/README.md has the
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
-    {"plugins/host", 6645},     {"plugins/include", 840}, {"plugins/sdk", 2657},
+    {"plugins/host", 6645},     {"plugins/include", 840}, {"plugins/sdk", 2773},
     {"runtime/analysis", 4075}, {"runtime/cli", 5285},    {"runtime/config", 4280},
     {"runtime/data", 5930},     {"runtime/exec", 3351},   {"runtime/graph", 5641},
     {"runtime/launch", 4125},   {"runtime/model", 1385},  {"runtime/parallel", 3223},
