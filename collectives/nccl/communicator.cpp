@@ -6,6 +6,8 @@
 #include <set>
 #include <thread>
 
+#include "rt/sdk/tensor.h"
+
 namespace collectives::nccl {
 namespace {
 
@@ -43,22 +45,6 @@ ncclDataType_t type_of(rt_dtype dtype) {
       return ncclInt8;
     default:
       throw Error(RT_ERROR_UNSUPPORTED, format("type %d is not one of the contract's", dtype));
-  }
-}
-
-uint64_t bytes_of(rt_dtype dtype) {
-  switch (type_of(dtype)) {
-    case ncclFloat64:
-    case ncclInt64:
-      return 8;
-    case ncclFloat32:
-    case ncclInt32:
-      return 4;
-    case ncclFloat16:
-    case ncclBfloat16:
-      return 2;
-    default:
-      return 1;
   }
 }
 
@@ -343,7 +329,7 @@ void Communicator::check(const rt_collective& call) const {
 }
 
 void Communicator::all_to_all(const rt_collective& call, GPU(Stream_t) stream) {
-  const uint64_t bytes = call.count * bytes_of(call.dtype);
+  const uint64_t bytes = call.count * rt::sdk::dtype_bytes(call.dtype);
   LibraryGroup group;
   for (int peer = 0; peer < size_; ++peer) {
     const auto* from = static_cast<const char*>(call.send) + static_cast<uint64_t>(peer) * bytes;
