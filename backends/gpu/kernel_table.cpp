@@ -190,13 +190,6 @@ uint32_t fusible(const rt_device& device, const Operation& op, uint32_t most) {
   return in_front == most || stores(device, Operation(&part)) ? most : in_front;
 }
 
-void refuse(const char* reason, rt_support* support) {
-  support->level = RT_SUPPORT_REFUSED;
-  support->post_ops_fused = 0;
-  support->candidate_count = 0;
-  copy_text(support->reason, reason);
-}
-
 void answer(rt_device& device, const Operation& op, rt_support* support) {
   reference::answer_query(Relaid::canonical(op).desc(), support);
   if (support->level == RT_SUPPORT_REFUSED) return;
@@ -222,11 +215,10 @@ void query(rt_device& device, const rt_op_desc* desc, rt_support* support) {
     support->reason_operand = -1;
     answer(device, op, support);
   } catch (const Refusal& refusal) {
-    refuse(refusal.what(), support);
-    support->reason_operand = refusal.operand();
+    rt::sdk::write_refusal(refusal.operand(), refusal.what(), support);
   } catch (const Error& refusal) {
     if (refusal.code() != RT_ERROR_UNSUPPORTED) throw;
-    refuse(refusal.what(), support);
+    rt::sdk::write_refusal(-1, refusal.what(), support);
   }
 }
 
