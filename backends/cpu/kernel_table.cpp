@@ -1,4 +1,4 @@
-// The table rt.kernel: the C interface of Engine and Plan.
+// The table rt.kernel, made from Engine and Plan.
 #include <algorithm>
 #include <cstring>
 #include <mutex>
@@ -6,15 +6,11 @@
 #include "backends/cpu/host_limits.h"
 #include "backends/cpu/layouts.h"
 #include "backends/cpu/objects.h"
-#include "rt/sdk/error.h"
-#include "rt/sdk/structs.h"
 
 namespace backends::cpu {
 namespace {
 
-using rt::sdk::Error;
 using rt::sdk::format;
-using rt::sdk::guard;
 
 rt_candidate to_c(const Engine& engine, const Operation& op, const Candidate& candidate,
                   uint64_t algorithm) {
@@ -44,19 +40,17 @@ void write_candidates(const Engine& engine, const Operation& op, const EngineAns
   }
 }
 
-rt_status query(rt_device* device, const rt_op_desc* desc, rt_support* support, rt_error* error) {
-  return guard(error, [&] {
-    rt::sdk::check_size(support);
-    const Operation op(desc);
-    const EngineAnswer answer = device->engine.query(op);
-    support->level = answer.level;
-    support->post_ops_fused = answer.level == RT_SUPPORT_REFUSED ? 0 : answer.post_ops_fused;
-    support->deterministic = 1;
-    support->tolerance = answer.tolerance;
-    support->reason_operand = answer.reason_operand;
-    rt::sdk::copy_text(support->reason, answer.reason);
-    write_candidates(device->engine, op, answer, *support);
-  });
+void query(rt_device& device, const rt_op_desc* desc, rt_support* support) {
+  rt::sdk::check_size(support);
+  const Operation op(desc);
+  const EngineAnswer answer = device.engine.query(op);
+  support->level = answer.level;
+  support->post_ops_fused = answer.level == RT_SUPPORT_REFUSED ? 0 : answer.post_ops_fused;
+  support->deterministic = 1;
+  support->tolerance = answer.tolerance;
+  support->reason_operand = answer.reason_operand;
+  rt::sdk::copy_text(support->reason, answer.reason);
+  write_candidates(device.engine, op, answer, *support);
 }
 
 void check_concrete(const Operation& op) {
@@ -72,31 +66,14 @@ void check_concrete(const Operation& op) {
   }
 }
 
-rt_status create(rt_device* device, const rt_op_desc* desc, rt_plan** plan, rt_error* error) {
-  return guard(error, [&] {
-    const Operation op(desc);
-    check_concrete(op);
-    auto made = std::make_unique<rt_plan>();
-    made->plan = device->engine.create(op);
-    made->input_count = op.input_count();
-    made->output_count = op.output_count();
-    *plan = made.release();
-  });
-}
-
-void destroy(rt_plan* plan) { delete plan; }
-
-rt_status info(const rt_plan* plan, rt_plan_info* answer, rt_error* error) {
-  return guard(error, [&] {
-    const PlanInfo& from = plan->plan->info();
-    rt_plan_info i{};
-    i.flags = RT_PLAN_DETERMINISTIC;
-    i.workspace_bytes = from.workspace_bytes;
-    i.saved_bytes = from.saved_bytes;
-    std::copy(from.in_place.begin(), from.in_place.end(), i.in_place);
-    rt::sdk::copy_text(i.implementation, from.implementation);
-    rt::sdk::write_output(answer, i);
-  });
+rt_plan* create(rt_device& device, const rt_op_desc* desc) {
+  const Operation op(desc);
+  check_concrete(op);
+  auto made = std::make_unique<rt_plan>();
+  made->plan = device.engine.create(op);
+  made->input_count = op.input_count();
+  made->output_count = op.output_count();
+  return made.release();
 }
 
 // In the first launch of a plan oneDNN generates code, and crashes without memory for it. So one
@@ -110,61 +87,57 @@ void launch_first(rt_plan& plan, const rt_launch& given) {
   plan.launched.store(true, std::memory_order_release);
 }
 
-rt_status launch(rt_plan* plan, rt_stream*, const rt_launch* given, rt_error* error) {
-  return guard(error, [&] {
-    rt::sdk::check_input(given);
-    if (given->input_count != plan->input_count || given->output_count != plan->output_count) {
-      throw Error(RT_ERROR_INVALID_ARGUMENT,
-                  format("launch of %s with %u inputs and %u outputs; the plan has %u and %u",
-                         plan->plan->info().implementation.c_str(), given->input_count,
-                         given->output_count, plan->input_count, plan->output_count));
-    }
-    if (plan->plan->info().workspace_bytes > 0 && given->workspace == nullptr) {
-      throw Error(RT_ERROR_INVALID_ARGUMENT,
-                  "a launch without the workspace that the plan needs; pass a buffer of the plan's "
-                  "workspace size");
-    }
-    if (plan->launched.load(std::memory_order_acquire)) {
-      plan->plan->launch(*given);
-    } else {
-      launch_first(*plan, *given);
-    }
-  });
-}
-
 rt_status layout_bytes(rt_device* device, const rt_tensor_desc* tensor, uint64_t* bytes,
                        rt_error* error) {
-  return guard(error, [&] { *bytes = device->engine.layout_bytes(rt::sdk::read_input(tensor)); });
+  return rt::sdk::guard(error,
+                        [&] { *bytes = device->engine.layout_bytes(rt::sdk::read_input(tensor)); });
 }
 
 rt_status layout_name(rt_device* device, const rt_tensor_desc* tensor, char* name,
                       uint64_t capacity, rt_error* error) {
-  return guard(error, [&] {
-    if (capacity == 0) return;
+  return rt::sdk::guard(error, [&] {
     const std::string text = device->engine.layout_name(rt::sdk::read_input(tensor));
-    const size_t length = std::min<size_t>(text.size(), capacity - 1);
-    std::memcpy(name, text.data(), length);
-    name[length] = '\0';
+    std::snprintf(name, capacity, "%s", text.c_str());
   });
 }
 
+rt_kernel_api make_table() {
+  rt_kernel_api table = rt::sdk::plan_table<query, create>();
+  table.layout_bytes = layout_bytes;
+  table.layout_name = layout_name;
+  return table;
+}
+
 }  // namespace
+
+const rt_kernel_api kKernelApi = make_table();
 
 const Plan* forward_plan(const Operation& op) {
   return op.desc().forward == nullptr ? nullptr : op.desc().forward->plan.get();
 }
 
-const rt_kernel_api& kernel_api() {
-  static const rt_kernel_api api = {sizeof(rt_kernel_api),
-                                    RT_KERNEL_API_VERSION,
-                                    query,
-                                    create,
-                                    destroy,
-                                    info,
-                                    launch,
-                                    layout_bytes,
-                                    layout_name};
-  return api;
+}  // namespace backends::cpu
+
+rt_plan_info rt_plan::info() const {
+  const backends::cpu::PlanInfo& from = plan->info();
+  rt_plan_info i{};
+  i.flags = RT_PLAN_DETERMINISTIC;
+  i.workspace_bytes = from.workspace_bytes;
+  i.saved_bytes = from.saved_bytes;
+  std::copy(from.in_place.begin(), from.in_place.end(), i.in_place);
+  rt::sdk::copy_text(i.implementation, from.implementation);
+  return i;
 }
 
-}  // namespace backends::cpu
+void rt_plan::launch(rt_stream&, const rt_launch& given) {
+  if (plan->info().workspace_bytes > 0 && given.workspace == nullptr) {
+    throw rt::sdk::Error(RT_ERROR_INVALID_ARGUMENT,
+                         "a launch without the workspace that the plan needs; pass a buffer of the "
+                         "plan's workspace size");
+  }
+  if (launched.load(std::memory_order_acquire)) {
+    plan->launch(given);
+  } else {
+    backends::cpu::launch_first(*this, given);
+  }
+}

@@ -11,7 +11,7 @@ constexpr char kTf32[] = "tf32";
 
 }  // namespace
 
-const rt_option_spec* const* vendor_options(void*, uint32_t* count) {
+std::span<const rt_option_spec* const> vendor_options() {
   static const rt_option_spec libraries = {
       sizeof(rt_option_spec), RT_OPTION_BOOLEAN, kLibrariesKey, "true",
       "cuBLASLt multiplies matrices and cuDNN convolves; false: own kernels, slower"};
@@ -19,7 +19,6 @@ const rt_option_spec* const* vendor_options(void*, uint32_t* count) {
       sizeof(rt_option_spec), RT_OPTION_BOOLEAN, kTf32, "false",
       "float32 products on tensor cores: much faster, with 3 digits instead of 7"};
   static const rt_option_spec* const specs[] = {&libraries, &tf32};
-  *count = std::size(specs);
   return specs;
 }
 

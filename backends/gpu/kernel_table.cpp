@@ -1,5 +1,7 @@
 // The table rt.kernel. The reference, which defines the operations, checks descriptions, so
 // factories need not check them.
+#include "rt/sdk/kernel_table.h"
+
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -9,8 +11,6 @@
 #include "backends/gpu/objects.h"
 #include "backends/gpu/row_layout.h"
 #include "backends/reference/answer.h"
-#include "rt/sdk/post_ops.h"
-#include "rt/sdk/refusal.h"
 
 namespace backends::gpu {
 namespace {
@@ -18,7 +18,6 @@ namespace {
 using rt::sdk::copy_text;
 using rt::sdk::Error;
 using rt::sdk::format;
-using rt::sdk::guard;
 using rt::sdk::Refusal;
 
 constexpr double kTolerance = 2e-5;  // float32; sums are in the type of the operands
@@ -130,7 +129,7 @@ struct Way {
 // how well a kernel uses the device: a later kernel never counts as faster than an earlier one.
 void add_ways(const rt_device& device, const Operation& op, const std::vector<Kernel>& kernels,
               std::vector<Way>& ways) {
-  rt_candidate candidate = reference::candidate_of(op);
+  rt_candidate candidate = rt::sdk::canonical_candidate(op, "");
   for (uint32_t i = 0; i < op.input_count(); ++i) {
     candidate.input_layouts[i] = op.input(i).layout;
     candidate.input_bytes[i] = stored_bytes(op.input(i));
@@ -191,13 +190,6 @@ uint32_t fusible(const rt_device& device, const Operation& op, uint32_t most) {
   return in_front == most || stores(device, Operation(&part)) ? most : in_front;
 }
 
-void refuse(const char* reason, rt_support* support) {
-  support->level = RT_SUPPORT_REFUSED;
-  support->post_ops_fused = 0;
-  support->candidate_count = 0;
-  copy_text(support->reason, reason);
-}
-
 void answer(rt_device& device, const Operation& op, rt_support* support) {
   reference::answer_query(Relaid::canonical(op).desc(), support);
   if (support->level == RT_SUPPORT_REFUSED) return;
@@ -216,21 +208,18 @@ void answer(rt_device& device, const Operation& op, rt_support* support) {
   list(ways, support);
 }
 
-rt_status query(rt_device* device, const rt_op_desc* desc, rt_support* support, rt_error* error) {
-  return guard(error, [&] {
-    const Operation op(desc);
-    rt::sdk::check_size(support);
-    try {
-      support->reason_operand = -1;
-      answer(*device, op, support);
-    } catch (const Refusal& refusal) {
-      refuse(refusal.what(), support);
-      support->reason_operand = refusal.operand();
-    } catch (const Error& refusal) {
-      if (refusal.code() != RT_ERROR_UNSUPPORTED) throw;
-      refuse(refusal.what(), support);
-    }
-  });
+void query(rt_device& device, const rt_op_desc* desc, rt_support* support) {
+  const Operation op(desc);
+  rt::sdk::check_size(support);
+  try {
+    support->reason_operand = -1;
+    answer(device, op, support);
+  } catch (const Refusal& refusal) {
+    rt::sdk::write_refusal(refusal.operand(), refusal.what(), support);
+  } catch (const Error& refusal) {
+    if (refusal.code() != RT_ERROR_UNSUPPORTED) throw;
+    rt::sdk::write_refusal(-1, refusal.what(), support);
+  }
 }
 
 std::vector<uint64_t> bytes_of_all(const rt_tensor_desc* const* tensors, uint32_t count) {
@@ -292,46 +281,28 @@ Kernel make_chosen(const rt_device& device, const Operation& op) {
                  static_cast<unsigned long long>(number), ways.size()));
 }
 
-rt_status create(rt_device* device, const rt_op_desc* desc, rt_plan** plan, rt_error* error) {
-  return guard(error, [&] {
-    const Operation op(desc);
-    const Relaid plain = Relaid::canonical(op);
-    const reference::Kernel definition = reference::make_kernel(Operation(plain.desc()));
-    for (uint32_t i = 0; i < op.input_count() + op.output_count(); ++i) {
-      const bool in = i < op.input_count();
-      if ((in ? op.input(i) : op.output(i - op.input_count())).layout == RT_LAYOUT_ANY) {
-        op.fail("a plan needs a layout for every operand");
-      }
+rt_plan* create(rt_device& device, const rt_op_desc* desc) {
+  const Operation op(desc);
+  const Relaid plain = Relaid::canonical(op);
+  const reference::Kernel definition = reference::make_kernel(Operation(plain.desc()));
+  for (uint32_t i = 0; i < op.input_count() + op.output_count(); ++i) {
+    const bool in = i < op.input_count();
+    if ((in ? op.input(i) : op.output(i - op.input_count())).layout == RT_LAYOUT_ANY) {
+      op.fail("a plan needs a layout for every operand");
     }
-    use(*device);
-    auto made = std::make_unique<rt_plan>();
-    made->device = device;
-    made->name = desc->name;
-    check_post_ops(op);
-    made->kernel = make_chosen(*device, op);
-    check_saved(op, made->kernel);
-    made->in_place = definition.in_place;
-    made->input_bytes = bytes_of_all(desc->inputs, desc->input_count);
-    made->output_bytes = bytes_of_all(desc->outputs, desc->output_count);
-    made->work = work_of(op, made->kernel, made->input_bytes, made->output_bytes);
-    *plan = made.release();
-  });
-}
-
-void destroy(rt_plan* plan) { delete plan; }
-
-rt_status info(const rt_plan* plan, rt_plan_info* info, rt_error* error) {
-  return guard(error, [&] {
-    rt_plan_info value{};
-    value.flags = RT_PLAN_DETERMINISTIC | RT_PLAN_CAPTURABLE;
-    value.workspace_bytes = plan->kernel.workspace_bytes;
-    value.saved_bytes = plan->kernel.saved_bytes;
-    std::copy(plan->in_place.begin(), plan->in_place.end(), value.in_place);
-    copy_text(value.implementation, plan->kernel.implementation);
-    value.work = plan->work.data();
-    value.work_count = static_cast<uint32_t>(plan->work.size());
-    rt::sdk::write_output(info, value);
-  });
+  }
+  use(device);
+  auto made = std::make_unique<rt_plan>();
+  made->device = &device;
+  made->name = desc->name;
+  check_post_ops(op);
+  made->kernel = make_chosen(device, op);
+  check_saved(op, made->kernel);
+  made->in_place = definition.in_place;
+  made->input_bytes = bytes_of_all(desc->inputs, desc->input_count);
+  made->output_bytes = bytes_of_all(desc->outputs, desc->output_count);
+  made->work = work_of(op, made->kernel, made->input_bytes, made->output_bytes);
+  return made.release();
 }
 
 void check_addresses(const rt_plan& plan, const void* const* addresses,
@@ -343,37 +314,27 @@ void check_addresses(const rt_plan& plan, const void* const* addresses,
   }
 }
 
-void check_launch(const rt_plan& plan, const rt_launch* launch) {
-  rt::sdk::check_input(launch);
-  if (launch->input_count != plan.input_bytes.size() ||
-      launch->output_count != plan.output_bytes.size()) {
+void check_operands(const rt_plan& plan, const rt_launch& launch) {
+  if (launch.input_count != plan.input_bytes.size() ||
+      launch.output_count != plan.output_bytes.size()) {
     throw Error(RT_ERROR_INVALID_ARGUMENT,
                 format("%s: launched with %u inputs and %u outputs, the plan has %zu and %zu",
-                       plan.name.c_str(), launch->input_count, launch->output_count,
+                       plan.name.c_str(), launch.input_count, launch.output_count,
                        plan.input_bytes.size(), plan.output_bytes.size()));
   }
-  check_addresses(plan, launch->inputs, plan.input_bytes, "input");
-  check_addresses(plan, launch->outputs, plan.output_bytes, "output");
+  check_addresses(plan, launch.inputs, plan.input_bytes, "input");
+  check_addresses(plan, launch.outputs, plan.output_bytes, "output");
   const bool saves = plan.kernel.saved_bytes + plan.kernel.reads_saved > 0;
-  if (launch->workspace == nullptr && plan.kernel.workspace_bytes > 0) {
+  if (launch.workspace == nullptr && plan.kernel.workspace_bytes > 0) {
     throw Error(RT_ERROR_INVALID_ARGUMENT, plan.name + ": the workspace is NULL");
   }
-  if (launch->saved == nullptr && saves) {
+  if (launch.saved == nullptr && saves) {
     throw Error(RT_ERROR_INVALID_ARGUMENT, plan.name + ": the saved buffer is NULL");
   }
 }
 
-rt_status launch(rt_plan* plan, rt_stream* stream, const rt_launch* given, rt_error* error) {
-  return guard(error, [&] {
-    check_launch(*plan, given);
-    use(*plan->device);
-    plan->kernel.run(
-        {given->inputs, given->outputs, given->workspace, given->saved, stream->native()});
-  });
-}
-
 rt_status layout_bytes(rt_device*, const rt_tensor_desc* tensor, uint64_t* bytes, rt_error* error) {
-  return guard(error, [&] {
+  return rt::sdk::guard(error, [&] {
     const rt_tensor_desc known = rt::sdk::read_input(tensor);
     expect_known_layout(known);
     *bytes = stored_bytes(known);
@@ -382,20 +343,40 @@ rt_status layout_bytes(rt_device*, const rt_tensor_desc* tensor, uint64_t* bytes
 
 rt_status name_of_layout(rt_device*, const rt_tensor_desc* tensor, char* name, uint64_t capacity,
                          rt_error* error) {
-  return guard(error, [&] {
+  return rt::sdk::guard(error, [&] {
     const rt_tensor_desc known = rt::sdk::read_input(tensor);
     expect_known_layout(known);
     if (capacity > 0) std::snprintf(name, capacity, "%s", layout_name(known).c_str());
   });
 }
 
-}  // namespace
-
-const rt_kernel_api& kernel_api() {
-  static const rt_kernel_api api = {
-      sizeof(rt_kernel_api), RT_KERNEL_API_VERSION, query, create, destroy, info, launch,
-      layout_bytes,          name_of_layout};
-  return api;
+rt_kernel_api make_table() {
+  rt_kernel_api table = rt::sdk::plan_table<query, create>();
+  table.layout_bytes = layout_bytes;
+  table.layout_name = name_of_layout;
+  return table;
 }
 
+}  // namespace
+
+const rt_kernel_api kKernelApi = make_table();
+
 }  // namespace backends::gpu
+
+rt_plan_info rt_plan::info() const {
+  rt_plan_info value{};
+  value.flags = RT_PLAN_DETERMINISTIC | RT_PLAN_CAPTURABLE;
+  value.workspace_bytes = kernel.workspace_bytes;
+  value.saved_bytes = kernel.saved_bytes;
+  std::copy(in_place.begin(), in_place.end(), value.in_place);
+  rt::sdk::copy_text(value.implementation, kernel.implementation);
+  value.work = work.data();
+  value.work_count = static_cast<uint32_t>(work.size());
+  return value;
+}
+
+void rt_plan::launch(rt_stream& stream, const rt_launch& given) {
+  backends::gpu::check_operands(*this, given);
+  backends::gpu::use(*device);
+  kernel.run({given.inputs, given.outputs, given.workspace, given.saved, stream.native()});
+}

@@ -32,10 +32,7 @@ rt_status of_event(rt_event* event, rt_native_handle* out, rt_error* error) {
 
 }  // namespace
 
-const rt_native_api& native_api() {
-  static const rt_native_api api = {sizeof(rt_native_api), RT_NATIVE_API_VERSION, of_device,
-                                    of_stream, of_event};
-  return api;
-}
+const rt_native_api kNativeApi = {sizeof(rt_native_api), RT_NATIVE_API_VERSION, of_device,
+                                  of_stream, of_event};
 
 }  // namespace backends::gpu

@@ -14,8 +14,14 @@
 #include "rt/gpu.h"
 #include "rt/native.h"
 
-// One opened device.
+// One opened device. The methods of these structs are those of rt/sdk/device_table.h and
+// rt/sdk/kernel_table.h.
 struct rt_device {
+  void* allocate(uint64_t bytes, int32_t kind);
+  void release(void* address, int32_t kind);
+  rt_memory_info memory_info();
+  rt_utilisation utilisation();
+
   rt_gpu_device gpu;  // must be first, see rt/gpu.h
   backends::gpu::Properties properties;
   std::unique_ptr<backends::gpu::Vendor> vendor;  // null: our own kernels only
@@ -32,6 +38,14 @@ struct rt_device {
 
 // A stream of CUDA or HIP.
 struct rt_stream {
+  explicit rt_stream(rt_device& device);
+  ~rt_stream();
+  rt_stream(const rt_stream&) = delete;
+  rt_stream& operator=(const rt_stream&) = delete;
+  void synchronize();
+  void copy(void* to, const void* from, uint64_t bytes);
+  void fill(void* to, int32_t value, uint64_t bytes);
+
   rt_gpu_stream gpu;  // must be first, see rt/gpu.h
   rt_device* device;
   GPU(Stream_t) native() const { return static_cast<GPU(Stream_t)>(gpu.native); }
@@ -39,6 +53,16 @@ struct rt_stream {
 
 // An event of CUDA or HIP.
 struct rt_event {
+  explicit rt_event(rt_device& device);
+  ~rt_event();
+  rt_event(const rt_event&) = delete;
+  rt_event& operator=(const rt_event&) = delete;
+  void record(rt_stream& stream);
+  void wait(rt_stream& stream);
+  void synchronize();
+  bool is_complete();
+  int64_t elapsed_until(rt_event& end);
+
   rt_device* device;
   GPU(Event_t) event;
   bool ever_recorded = false;
@@ -46,6 +70,9 @@ struct rt_event {
 
 // A plan and what its launches must pass.
 struct rt_plan {
+  rt_plan_info info() const;
+  void launch(rt_stream& stream, const rt_launch& launch);
+
   rt_device* device;
   std::string name;
   backends::gpu::Kernel kernel;
@@ -56,16 +83,18 @@ struct rt_plan {
 
 namespace backends::gpu {
 
-// The object behind the `self` of the plugin's functions.
-struct Instance {
-  rt_plugin plugin{};
-  const rt_host* host = nullptr;
+// The devices of one instance of the plugin.
+struct Devices {
+  static int32_t count();
+  static rt_device_properties properties(int32_t index);
+  rt_device* open(int32_t index, const rt_device_options& options) const;
+
+  const rt_host* host;
 };
 
 // The tables of the plugin; they live as long as the process.
-const rt_device_api& device_api();
-const rt_kernel_api& kernel_api();
-const rt_native_api& native_api();
+extern const rt_kernel_api kKernelApi;
+extern const rt_native_api kNativeApi;
 const rt_capture_api* capture_api();  // null: this build cannot record
 
 // Makes `device` the calling thread's current device. Throws as check() does.

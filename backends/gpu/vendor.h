@@ -5,6 +5,7 @@
 #define BACKENDS_GPU_VENDOR_H_
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,8 +30,8 @@ class Vendor {
   virtual void forget(GPU(Stream_t) stream) { static_cast<void>(stream); }
 };
 
-// The keys of [device.<plugin>], as rt_plugin.options returns them.
-const rt_option_spec* const* vendor_options(void*, uint32_t* count);
+// The keys of [device.<plugin>].
+std::span<const rt_option_spec* const> vendor_options();
 
 // Reads these keys and opens the libraries for the calling thread's device. Returns null if our own
 // kernels are to serve alone. A library that is missing is reported to `host` (may be null) as a

@@ -14,12 +14,6 @@ namespace backends::reference {
 // Fills the whole answer. A refused operation is an answer; a broken description throws.
 void answer_query(const rt_op_desc* op, rt_support* support);
 
-// The only candidate of an operation that is supported: all operands in the canonical layout.
-rt_candidate candidate_of(const rt::sdk::Operation& op);
-
-// Bytes of the tensor in the canonical layout.
-uint64_t tensor_bytes(const rt_tensor_desc& tensor);
-
 // A kernel and the buffers that a launch of it must pass. Immutable.
 class Planned {
  public:
@@ -35,7 +29,7 @@ class Planned {
   // Bytes that a launch finds, or writes, at its `saved` address.
   uint64_t saved_bytes() const { return kernel_.saved_bytes + kernel_.reads_saved; }
 
-  void fill_info(rt_plan_info* info) const;
+  rt_plan_info info() const;
   // Throws unless the launch has every address that the plan needs.
   void check_launch(const rt_launch* launch) const;
 

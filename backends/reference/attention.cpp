@@ -139,13 +139,10 @@ Kernel make_attention(const Operation& op) {
   expect_counts(op, 1, 1);
   const AttentionShape s = read_attention_shape(op, 0);
   expect_output(op, 0, "y", dtype, {s.samples, s.length, s.features()});
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.saved_bytes = s.rows() * sizeof(double);
-    kernel.workspace_bytes = (s.length + s.width) * sizeof(double);
-    kernel.run = [s](const Buffers& b) { attention<T>(s, b); };
-    return kernel;
-  });
+  return floating_kernel(dtype,
+                         {.workspace_bytes = (s.length + s.width) * sizeof(double),
+                          .saved_bytes = s.rows() * sizeof(double)},
+                         [s]<typename T>(const Buffers& b) { attention<T>(s, b); });
 }
 
 Kernel make_attention_backward(const Operation& op) {
@@ -157,13 +154,10 @@ Kernel make_attention_backward(const Operation& op) {
   expect_input(op, 1, "qkv", dtype, qkv);
   expect_input(op, 2, "y", dtype, y);
   expect_output(op, 0, "dqkv", dtype, qkv);
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.reads_saved = s.rows() * sizeof(double);
-    kernel.workspace_bytes = 3 * s.length * s.width * sizeof(double);
-    kernel.run = [s](const Buffers& b) { attention_backward<T>(s, b); };
-    return kernel;
-  });
+  return floating_kernel(dtype,
+                         {.workspace_bytes = 3 * s.length * s.width * sizeof(double),
+                          .reads_saved = s.rows() * sizeof(double)},
+                         [s]<typename T>(const Buffers& b) { attention_backward<T>(s, b); });
 }
 
 }  // namespace backends::reference

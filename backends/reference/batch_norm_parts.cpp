@@ -186,12 +186,8 @@ Kernel make_batch_norm_statistics(const Operation& op) {
   const BatchShape s = read_batch_shape(op, 0);
   expect_input(op, 1, "weight", dtype, {s.samples});
   expect_output(op, 0, "part", dtype, {1, 2 * s.channels + 1});
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.workspace_bytes = 2 * s.channels * sizeof(double);
-    kernel.run = [s](const Buffers& b) { statistics<T>(s, b); };
-    return kernel;
-  });
+  return floating_kernel(dtype, {.workspace_bytes = 2 * s.channels * sizeof(double)},
+                         [s]<typename T>(const Buffers& b) { statistics<T>(s, b); });
 }
 
 Kernel make_batch_norm_merge(const Operation& op) {
@@ -207,15 +203,12 @@ Kernel make_batch_norm_merge(const Operation& op) {
   expect_output(op, 1, "running_mean", dtype, {channels});
   expect_output(op, 2, "running_var", dtype, {channels});
   const double momentum = op.number(RT_ATTR_MOMENTUM, 0.1);
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.workspace_bytes = 2 * channels * sizeof(double);
-    kernel.in_place = {0, 1u << 1, 1u << 2};
-    kernel.run = [groups = parts[0], channels, momentum](const Buffers& b) {
-      merge_parts<T>(groups, channels, momentum, b);
-    };
-    return kernel;
-  });
+  const Kernel needs{.workspace_bytes = 2 * channels * sizeof(double),
+                     .in_place = {0, 1u << 1, 1u << 2}};
+  return floating_kernel(dtype, needs,
+                         [groups = parts[0], channels, momentum]<typename T>(const Buffers& b) {
+                           merge_parts<T>(groups, channels, momentum, b);
+                         });
 }
 
 Kernel make_batch_norm_apply(const Operation& op) {
@@ -226,13 +219,9 @@ Kernel make_batch_norm_apply(const Operation& op) {
   expect_input(op, 2, "beta", dtype, {s.channels});
   expect_input(op, 3, "moments", dtype, {2 * s.channels + 1});
   expect_output(op, 0, "y", dtype, s.dims);
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.workspace_bytes = s.channels * sizeof(double);
-    kernel.in_place[0] = 1u << 0;
-    kernel.run = [s](const Buffers& b) { apply<T>(s, b); };
-    return kernel;
-  });
+  return floating_kernel(dtype,
+                         {.workspace_bytes = s.channels * sizeof(double), .in_place = {1u << 0}},
+                         [s]<typename T>(const Buffers& b) { apply<T>(s, b); });
 }
 
 Kernel make_batch_norm_backward_statistics(const Operation& op) {
@@ -243,12 +232,8 @@ Kernel make_batch_norm_backward_statistics(const Operation& op) {
   expect_input(op, 1, "x", dtype, s.dims);
   expect_input(op, 2, "moments", dtype, {2 * s.channels + 1});
   expect_output(op, 0, "sums", dtype, {1, 2 * s.channels});
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.workspace_bytes = 3 * s.channels * sizeof(double);
-    kernel.run = [s](const Buffers& b) { backward_statistics<T>(s, b); };
-    return kernel;
-  });
+  return floating_kernel(dtype, {.workspace_bytes = 3 * s.channels * sizeof(double)},
+                         [s]<typename T>(const Buffers& b) { backward_statistics<T>(s, b); });
 }
 
 Kernel make_batch_norm_backward_apply(const Operation& op) {
@@ -262,13 +247,9 @@ Kernel make_batch_norm_backward_apply(const Operation& op) {
   expect_input(op, 4, "sums", dtype, {2 * s.channels});
   expect_input(op, 5, "weight", dtype, {s.samples});
   expect_output(op, 0, "dx", dtype, s.dims);
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.workspace_bytes = s.channels * sizeof(double);
-    kernel.in_place[0] = 0b11;
-    kernel.run = [s](const Buffers& b) { backward_apply<T>(s, b); };
-    return kernel;
-  });
+  return floating_kernel(dtype,
+                         {.workspace_bytes = s.channels * sizeof(double), .in_place = {0b11}},
+                         [s]<typename T>(const Buffers& b) { backward_apply<T>(s, b); });
 }
 
 }  // namespace backends::reference

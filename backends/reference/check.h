@@ -45,6 +45,16 @@ Kernel for_floating(rt_dtype dtype, Body&& body) {
                              : body.template operator()<float>();
 }
 
+// Makes a kernel whose `run` calls body.operator()<T>(buffers) with that T. The caller has set the
+// other members of `kernel`.
+template <typename Body>
+Kernel floating_kernel(rt_dtype dtype, Kernel kernel, Body body) {
+  return for_floating(dtype, [&]<typename T>() {
+    kernel.run = [body](const Buffers& b) { body.template operator()<T>(b); };
+    return std::move(kernel);
+  });
+}
+
 }  // namespace backends::reference
 
 #endif  // BACKENDS_REFERENCE_CHECK_H_

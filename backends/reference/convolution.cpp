@@ -123,38 +123,31 @@ void backward_weights(const ConvolutionShape& s, const Buffers& b, bool with_bia
 Kernel make_conv2d(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "x");
   const ConvolutionShape s = rt::sdk::conv2d_shape(op, dtype);
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.workspace_bytes =
-        panel_elements(s.patch()) * sizeof(double) + s.pixels() * s.patch() * sizeof(T);
-    kernel.run = [s](const Buffers& b) { forward<T>(s, b); };
-    return kernel;
-  });
+  return floating_kernel(dtype,
+                         {.workspace_bytes = panel_elements(s.patch()) * sizeof(double) +
+                                             s.pixels() * s.patch() * rt::sdk::dtype_bytes(dtype)},
+                         [s]<typename T>(const Buffers& b) { forward<T>(s, b); });
 }
 
 Kernel make_conv2d_backward_data(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "dy");
   const ConvolutionShape s = rt::sdk::conv2d_backward_data_shape(op, dtype);
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.workspace_bytes =
-        (panel_elements(s.og) + s.pixels() * s.patch() + s.h * s.w * s.c) * sizeof(double);
-    kernel.run = [s](const Buffers& b) { backward_data<T>(s, b); };
-    return kernel;
-  });
+  return floating_kernel(
+      dtype,
+      {.workspace_bytes =
+           (panel_elements(s.og) + s.pixels() * s.patch() + s.h * s.w * s.c) * sizeof(double)},
+      [s]<typename T>(const Buffers& b) { backward_data<T>(s, b); });
 }
 
 Kernel make_conv2d_backward_weights(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "x");
   const bool with_bias = op.output_count() == 2;
   const ConvolutionShape s = rt::sdk::conv2d_backward_weights_shape(op, dtype);
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.workspace_bytes = (panel_elements(s.pixels()) + s.o * s.patch() + s.o) * sizeof(double) +
-                             s.pixels() * s.patch() * sizeof(T);
-    kernel.run = [s, with_bias](const Buffers& b) { backward_weights<T>(s, b, with_bias); };
-    return kernel;
-  });
+  return floating_kernel(
+      dtype,
+      {.workspace_bytes = (panel_elements(s.pixels()) + s.o * s.patch() + s.o) * sizeof(double) +
+                          s.pixels() * s.patch() * rt::sdk::dtype_bytes(dtype)},
+      [s, with_bias]<typename T>(const Buffers& b) { backward_weights<T>(s, b, with_bias); });
 }
 
 }  // namespace backends::reference

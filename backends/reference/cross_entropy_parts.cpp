@@ -99,11 +99,7 @@ Kernel make_cross_entropy_statistics(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "logits");
   const ScoresShape s = check_logits(op, dtype);
   expect_output(op, 0, "part", dtype, {1, s.rows, 4});
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.run = [s](const Buffers& b) { statistics<T>(s, b); };
-    return kernel;
-  });
+  return floating_kernel(dtype, {}, [s]<typename T>(const Buffers& b) { statistics<T>(s, b); });
 }
 
 Kernel make_cross_entropy_merge(const Operation& op) {
@@ -117,11 +113,8 @@ Kernel make_cross_entropy_merge(const Operation& op) {
   expect_output(op, 0, "loss", dtype, {1});
   expect_output(op, 1, "rows", dtype, {rows, 2});
   expect_output(op, 2, "count", dtype, {1});
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.run = [=](const Buffers& b) { merge<T>(groups, rows, b); };
-    return kernel;
-  });
+  return floating_kernel(dtype, {},
+                         [=]<typename T>(const Buffers& b) { merge<T>(groups, rows, b); });
 }
 
 Kernel make_cross_entropy_backward_apply(const Operation& op) {
@@ -132,11 +125,7 @@ Kernel make_cross_entropy_backward_apply(const Operation& op) {
   expect_input(op, 3, "dloss", dtype, {1});
   expect_input(op, 4, "rows", dtype, {s.rows, 2});
   expect_output(op, 0, "dlogits", dtype, dims_of(op.input(0)));
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.run = [s](const Buffers& b) { backward_apply<T>(s, b); };
-    return kernel;
-  });
+  return floating_kernel(dtype, {}, [s]<typename T>(const Buffers& b) { backward_apply<T>(s, b); });
 }
 
 }  // namespace backends::reference

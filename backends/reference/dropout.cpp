@@ -71,12 +71,8 @@ Kernel make_dropout(const Operation& op) {
   const auto seed = static_cast<uint64_t>(op.integer(RT_ATTR_SEED));
   d.key = {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
   d.stream = static_cast<uint32_t>(op.integer(RT_ATTR_STREAM));
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.in_place[0] = 1u << 0;
-    kernel.run = [d](const Buffers& b) { dropout<T>(d, b); };
-    return kernel;
-  });
+  return floating_kernel(dtype, {.in_place = {1u << 0}},
+                         [d]<typename T>(const Buffers& b) { dropout<T>(d, b); });
 }
 
 }  // namespace backends::reference

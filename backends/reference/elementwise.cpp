@@ -45,35 +45,27 @@ Kernel make_binary(const Operation& op, Function function) {
 Kernel make_activation(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "x");
   const auto s = rt::sdk::activation_shape(op, dtype);
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.in_place[0] = 1u << 0;
-    kernel.run = [s](const Buffers& b) {
-      with_activation(s.function, [&](auto f) {
-        const T* x = b.input<T>(0);
-        T* y = b.output<T>(0);
-        for (int64_t i = 0; i < s.count; ++i) y[i] = static_cast<T>(f.value(x[i]));
-      });
-    };
-    return kernel;
+  const Kernel needs{.in_place = {1u << 0}};
+  return floating_kernel(dtype, needs, [s]<typename T>(const Buffers& b) {
+    with_activation(s.function, [&](auto f) {
+      const T* x = b.input<T>(0);
+      T* y = b.output<T>(0);
+      for (int64_t i = 0; i < s.count; ++i) y[i] = static_cast<T>(f.value(x[i]));
+    });
   });
 }
 
 Kernel make_activation_backward(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "dy");
   const auto s = rt::sdk::activation_backward_shape(op, dtype);
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.in_place[0] = 1u << 0 | 1u << 1;
-    kernel.run = [s](const Buffers& b) {
-      with_differentiable(s.function, [&](auto f) {
-        const T* dy = b.input<T>(0);
-        const T* saved = b.input<T>(1);
-        T* dx = b.output<T>(0);
-        for (int64_t i = 0; i < s.count; ++i) dx[i] = static_cast<T>(f.backward(dy[i], saved[i]));
-      });
-    };
-    return kernel;
+  const Kernel needs{.in_place = {1u << 0 | 1u << 1}};
+  return floating_kernel(dtype, needs, [s]<typename T>(const Buffers& b) {
+    with_differentiable(s.function, [&](auto f) {
+      const T* dy = b.input<T>(0);
+      const T* saved = b.input<T>(1);
+      T* dx = b.output<T>(0);
+      for (int64_t i = 0; i < s.count; ++i) dx[i] = static_cast<T>(f.backward(dy[i], saved[i]));
+    });
   });
 }
 
@@ -86,15 +78,11 @@ Kernel make_scale(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "x");
   const int64_t count = rt::sdk::unary_count(op, dtype);
   const double alpha = op.number(RT_ATTR_ALPHA, 1.0), beta = op.number(RT_ATTR_BETA, 0.0);
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.in_place[0] = 1u << 0;
-    kernel.run = [=](const Buffers& b) {
-      const T* x = b.input<T>(0);
-      T* y = b.output<T>(0);
-      for (int64_t i = 0; i < count; ++i) y[i] = static_cast<T>(alpha * x[i] + beta);
-    };
-    return kernel;
+  const Kernel needs{.in_place = {1u << 0}};
+  return floating_kernel(dtype, needs, [=]<typename T>(const Buffers& b) {
+    const T* x = b.input<T>(0);
+    T* y = b.output<T>(0);
+    for (int64_t i = 0; i < count; ++i) y[i] = static_cast<T>(alpha * x[i] + beta);
   });
 }
 

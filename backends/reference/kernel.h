@@ -41,7 +41,7 @@ struct Buffers {
 // One operation on fixed shapes. Immutable after creation: `run` may be called concurrently with
 // different buffers and allocates nothing.
 struct Kernel {
-  std::function<void(const Buffers&)> run;
+  std::function<void(const Buffers&)> run = nullptr;
   uint64_t workspace_bytes = 0;
   uint64_t saved_bytes = 0;  // of a forward: bytes that it writes for its backward
   uint64_t reads_saved = 0;  // of a backward: bytes that it expects its forward to have saved

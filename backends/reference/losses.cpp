@@ -114,21 +114,14 @@ void cross_entropy_with_gradient(const LossShape& s, bool counts, const Buffers&
 Kernel make_cross_entropy(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "logits");
   const LossShape s = rt::sdk::loss_shape(op, dtype, class_rows);
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.run = [s](const Buffers& b) { cross_entropy<T>(s, b); };
-    return kernel;
-  });
+  return floating_kernel(dtype, {}, [s]<typename T>(const Buffers& b) { cross_entropy<T>(s, b); });
 }
 
 Kernel make_cross_entropy_backward(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "logits");
   const LossShape s = rt::sdk::loss_backward_shape(op, dtype, class_rows, "dlogits");
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.run = [s](const Buffers& b) { cross_entropy_backward<T>(s, b); };
-    return kernel;
-  });
+  return floating_kernel(dtype, {},
+                         [s]<typename T>(const Buffers& b) { cross_entropy_backward<T>(s, b); });
 }
 
 Kernel make_cross_entropy_with_gradient(const Operation& op) {
@@ -140,42 +133,29 @@ Kernel make_cross_entropy_with_gradient(const Operation& op) {
   expect_output(op, 0, "loss", dtype, {1});
   expect_output(op, 1, "dlogits", dtype, dims_of(op.input(0)));
   if (counts) expect_output(op, 2, "count", dtype, {1});
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.run = [s, counts](const Buffers& b) { cross_entropy_with_gradient<T>(s, counts, b); };
-    kernel.in_place[1] = 1;
-    return kernel;
+  return floating_kernel(dtype, {.in_place = {0, 1}}, [s, counts]<typename T>(const Buffers& b) {
+    cross_entropy_with_gradient<T>(s, counts, b);
   });
 }
 
 Kernel make_mean_squared_error(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "y");
   const LossShape s = rt::sdk::loss_shape(op, dtype, sample_rows);
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.run = [s](const Buffers& b) { mean_squared_error<T>(s, b); };
-    return kernel;
-  });
+  return floating_kernel(dtype, {},
+                         [s]<typename T>(const Buffers& b) { mean_squared_error<T>(s, b); });
 }
 
 Kernel make_mean_squared_error_backward(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "y");
   const LossShape s = rt::sdk::loss_backward_shape(op, dtype, sample_rows, "dy");
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.run = [s](const Buffers& b) { mean_squared_error_backward<T>(s, b); };
-    return kernel;
-  });
+  return floating_kernel(
+      dtype, {}, [s]<typename T>(const Buffers& b) { mean_squared_error_backward<T>(s, b); });
 }
 
 Kernel make_correct_count(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "logits");
   const LossShape s = rt::sdk::loss_shape(op, dtype, class_rows, "count");
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.run = [s](const Buffers& b) { correct_count<T>(s, b); };
-    return kernel;
-  });
+  return floating_kernel(dtype, {}, [s]<typename T>(const Buffers& b) { correct_count<T>(s, b); });
 }
 
 }  // namespace backends::reference

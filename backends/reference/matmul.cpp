@@ -39,14 +39,10 @@ void sum_rows(const MatmulShape& s, const T* a, T* d) {
 Kernel make_matmul(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "a");
   const MatmulShape s = rt::sdk::matmul_shape(op, dtype);
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.workspace_bytes = panel_elements(s.k) * sizeof(double);
-    kernel.run = [s](const Buffers& b) {
-      run(s, b.input<T>(0), b.input<T>(1), b.output<T>(0), b.scratch<double>());
-      if (s.sums_rows) sum_rows(s, b.input<T>(0), b.output<T>(1));
-    };
-    return kernel;
+  const Kernel needs{.workspace_bytes = panel_elements(s.k) * sizeof(double)};
+  return floating_kernel(dtype, needs, [s]<typename T>(const Buffers& b) {
+    run(s, b.input<T>(0), b.input<T>(1), b.output<T>(0), b.scratch<double>());
+    if (s.sums_rows) sum_rows(s, b.input<T>(0), b.output<T>(1));
   });
 }
 

@@ -221,13 +221,9 @@ Kernel make_batch_norm(const Operation& op) {
   expect_output(op, 0, "y", dtype, dims_of(op.input(0)));
   expect_output(op, 1, "running_mean", dtype, {s.columns});
   expect_output(op, 2, "running_var", dtype, {s.columns});
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.saved_bytes = 2 * s.columns * sizeof(double);
-    kernel.in_place = {0, 1u << 3, 1u << 4};
-    kernel.run = [s](const Buffers& b) { batch_norm<T>(s, b); };
-    return kernel;
-  });
+  return floating_kernel(
+      dtype, {.saved_bytes = 2 * s.columns * sizeof(double), .in_place = {0, 1u << 3, 1u << 4}},
+      [s]<typename T>(const Buffers& b) { batch_norm<T>(s, b); });
 }
 
 Kernel make_batch_norm_inference(const Operation& op) {
@@ -236,26 +232,19 @@ Kernel make_batch_norm_inference(const Operation& op) {
   const NormShape s = read_norm_shape(op, 0);
   expect_vectors(op, dtype, s, 1, {"gamma", "beta", "running_mean", "running_var"});
   expect_output(op, 0, "y", dtype, dims_of(op.input(0)));
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.workspace_bytes = 2 * s.columns * sizeof(double);
-    kernel.in_place[0] = 1u << 0;
-    kernel.run = [s](const Buffers& b) { batch_norm_inference<T>(s, b); };
-    return kernel;
-  });
+  return floating_kernel(dtype,
+                         {.workspace_bytes = 2 * s.columns * sizeof(double), .in_place = {1u << 0}},
+                         [s]<typename T>(const Buffers& b) { batch_norm_inference<T>(s, b); });
 }
 
 Kernel make_batch_norm_backward(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "dy");
   const NormShape s = backward_shape(op, dtype);
   expect_samples(op, s);
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.reads_saved = 2 * s.columns * sizeof(double);
-    kernel.workspace_bytes = 2 * s.columns * sizeof(double);
-    kernel.run = [s](const Buffers& b) { batch_norm_backward<T>(s, b); };
-    return kernel;
-  });
+  return floating_kernel(dtype,
+                         {.workspace_bytes = 2 * s.columns * sizeof(double),
+                          .reads_saved = 2 * s.columns * sizeof(double)},
+                         [s]<typename T>(const Buffers& b) { batch_norm_backward<T>(s, b); });
 }
 
 Kernel make_layer_norm(const Operation& op) {
@@ -264,24 +253,17 @@ Kernel make_layer_norm(const Operation& op) {
   const NormShape s = read_norm_shape(op, 0);
   expect_vectors(op, dtype, s, 1, {"gamma", "beta"});
   expect_output(op, 0, "y", dtype, dims_of(op.input(0)));
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.saved_bytes = 2 * s.rows * sizeof(double);
-    kernel.run = [s](const Buffers& b) { layer_norm<T>(s, b); };
-    return kernel;
-  });
+  return floating_kernel(dtype, {.saved_bytes = 2 * s.rows * sizeof(double)},
+                         [s]<typename T>(const Buffers& b) { layer_norm<T>(s, b); });
 }
 
 Kernel make_layer_norm_backward(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "dy");
   const NormShape s = backward_shape(op, dtype);
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.reads_saved = 2 * s.rows * sizeof(double);
-    kernel.workspace_bytes = 2 * s.columns * sizeof(double);
-    kernel.run = [s](const Buffers& b) { layer_norm_backward<T>(s, b); };
-    return kernel;
-  });
+  return floating_kernel(dtype,
+                         {.workspace_bytes = 2 * s.columns * sizeof(double),
+                          .reads_saved = 2 * s.rows * sizeof(double)},
+                         [s]<typename T>(const Buffers& b) { layer_norm_backward<T>(s, b); });
 }
 
 }  // namespace backends::reference

@@ -1,48 +1,38 @@
-// The entry point of the plugin `reference`.
-#include "rt/plugin.h"
-
-#include <string_view>
-
+// The entry point of the plugin `reference`, and its tables. Plans are around the kernels of
+// kernel.h.
 #include "backends/reference/objects.h"
-#include "rt/sdk/plugin.h"
+#include "rt/sdk/device_table.h"
+#include "rt/sdk/kernel_table.h"
 
 namespace backends::reference {
 namespace {
 
-const void* get_interface(void*, const char* name, uint32_t version) {
-  if (std::string_view(name) == RT_INTERFACE_DEVICE && version == RT_DEVICE_API_VERSION) {
-    return device_table();
-  }
-  if (std::string_view(name) == RT_INTERFACE_KERNEL && version == RT_KERNEL_API_VERSION) {
-    return kernel_table();
-  }
-  return nullptr;
+void query(rt_device&, const rt_op_desc* op, rt_support* support) { answer_query(op, support); }
+
+rt_plan* create(rt_device&, const rt_op_desc* op) {
+  rt::sdk::check_input(op);
+  return new rt_plan{Planned(op, op->forward ? &op->forward->planned : nullptr)};
 }
 
-void shutdown(void* self) { delete static_cast<rt_plugin*>(self); }
+const rt_device_api kDeviceApi = rt::sdk::device_table<Devices>();
+const rt_kernel_api kKernelApi = rt::sdk::plan_table<query, create>();
 
-rt_plugin* make_plugin() {
-  auto* plugin = new rt_plugin{};
-  plugin->size = sizeof(rt_plugin);
-  plugin->self = plugin;
-  plugin->name = "reference";
-  plugin->vendor = "runtime";
-  plugin->version = RUNTIME_PLUGIN_VERSION;
-  plugin->build_id = "reference-1";
-  plugin->description = "plain C++ on one thread: the definition of every operation";
-  plugin->get_interface = get_interface;
-  plugin->options = rt::sdk::no_options;
-  plugin->shutdown = shutdown;
-  return plugin;
+rt::sdk::PluginDescription description() {
+  return {.name = "reference",
+          .vendor = "runtime",
+          .version = RUNTIME_PLUGIN_VERSION,
+          .build_id = "reference-1",
+          .description = "plain C++ on one thread: the definition of every operation",
+          .device = &kDeviceApi,
+          .kernel = &kKernelApi};
 }
 
 }  // namespace
 }  // namespace backends::reference
 
-rt_status rt_plugin_entry(const rt_host*, rt_negotiation* negotiation, const rt_plugin** plugin,
-                          rt_error* error) {
-  return rt::sdk::guard(error, [&] {
-    rt::sdk::negotiate(negotiation, "reference");
-    *plugin = backends::reference::make_plugin();
-  });
+rt_status rt_plugin_entry(const rt_host* host, rt_negotiation* negotiation,
+                          const rt_plugin** plugin, rt_error* error) {
+  using backends::reference::Devices;
+  return rt::sdk::make_plugin<Devices>(backends::reference::description, host, negotiation, plugin,
+                                       error);
 }

@@ -112,54 +112,38 @@ void average_pool_backward(const PoolingShape& s, const T* dy, double* sums, T* 
 Kernel make_max_pool2d(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "x");
   const PoolingShape s = rt::sdk::pooling_forward_shape(op, dtype);
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.saved_bytes = s.n * s.result() * sizeof(int64_t);
-    kernel.run = [s](const Buffers& b) {
-      max_pool(s, b.input<T>(0), b.output<T>(0), static_cast<int64_t*>(b.saved));
-    };
-    return kernel;
+  const Kernel needs{.saved_bytes = s.n * s.result() * sizeof(int64_t)};
+  return floating_kernel(dtype, needs, [s]<typename T>(const Buffers& b) {
+    max_pool(s, b.input<T>(0), b.output<T>(0), static_cast<int64_t*>(b.saved));
   });
 }
 
 Kernel make_max_pool2d_backward(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "dy");
   const PoolingShape s = rt::sdk::pooling_backward_shape(op, dtype);
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.reads_saved = s.n * s.result() * sizeof(int64_t);
-    kernel.workspace_bytes = s.image() * sizeof(double);
-    kernel.run = [s](const Buffers& b) {
-      max_pool_backward(s, b.input<T>(0), static_cast<const int64_t*>(b.saved), b.scratch<double>(),
-                        b.output<T>(0));
-    };
-    return kernel;
+  const Kernel needs{.workspace_bytes = s.image() * sizeof(double),
+                     .reads_saved = s.n * s.result() * sizeof(int64_t)};
+  return floating_kernel(dtype, needs, [s]<typename T>(const Buffers& b) {
+    max_pool_backward(s, b.input<T>(0), static_cast<const int64_t*>(b.saved), b.scratch<double>(),
+                      b.output<T>(0));
   });
 }
 
 Kernel make_avg_pool2d(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "x");
   const PoolingShape s = rt::sdk::pooling_forward_shape(op, dtype);
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.workspace_bytes = s.c * sizeof(double);
-    kernel.run = [s](const Buffers& b) {
-      average_pool(s, b.input<T>(0), b.scratch<double>(), b.output<T>(0));
-    };
-    return kernel;
+  const Kernel needs{.workspace_bytes = s.c * sizeof(double)};
+  return floating_kernel(dtype, needs, [s]<typename T>(const Buffers& b) {
+    average_pool(s, b.input<T>(0), b.scratch<double>(), b.output<T>(0));
   });
 }
 
 Kernel make_avg_pool2d_backward(const Operation& op) {
   const rt_dtype dtype = floating_input(op, 0, "dy");
   const PoolingShape s = rt::sdk::pooling_backward_shape(op, dtype);
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.workspace_bytes = s.n * s.image() * sizeof(double);
-    kernel.run = [s](const Buffers& b) {
-      average_pool_backward(s, b.input<T>(0), b.scratch<double>(), b.output<T>(0));
-    };
-    return kernel;
+  const Kernel needs{.workspace_bytes = s.n * s.image() * sizeof(double)};
+  return floating_kernel(dtype, needs, [s]<typename T>(const Buffers& b) {
+    average_pool_backward(s, b.input<T>(0), b.scratch<double>(), b.output<T>(0));
   });
 }
 
@@ -169,21 +153,16 @@ Kernel make_global_avg_pool(const Operation& op) {
   const Dims x = dims_of(input_of_rank(op, 0, "x", 4));
   expect_output(op, 0, "y", dtype, {x[0], x[3]});
   const int64_t n = x[0], pixels = x[1] * x[2], c = x[3];
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.workspace_bytes = c * sizeof(double);
-    kernel.run = [=](const Buffers& b) {
-      double* sums = b.scratch<double>();
-      for (int64_t i = 0; i < n; ++i) {
-        std::fill_n(sums, c, 0.0);
-        const T* image = b.input<T>(0) + i * pixels * c;
-        for (int64_t j = 0; j < pixels * c; ++j) sums[j % c] += static_cast<double>(image[j]);
-        T* y = b.output<T>(0) + i * c;
-        for (int64_t j = 0; j < c; ++j)
-          y[j] = static_cast<T>(sums[j] / static_cast<double>(pixels));
-      }
-    };
-    return kernel;
+  const Kernel needs{.workspace_bytes = c * sizeof(double)};
+  return floating_kernel(dtype, needs, [=]<typename T>(const Buffers& b) {
+    double* sums = b.scratch<double>();
+    for (int64_t i = 0; i < n; ++i) {
+      std::fill_n(sums, c, 0.0);
+      const T* image = b.input<T>(0) + i * pixels * c;
+      for (int64_t j = 0; j < pixels * c; ++j) sums[j % c] += static_cast<double>(image[j]);
+      T* y = b.output<T>(0) + i * c;
+      for (int64_t j = 0; j < c; ++j) y[j] = static_cast<T>(sums[j] / static_cast<double>(pixels));
+    }
   });
 }
 
@@ -194,18 +173,14 @@ Kernel make_global_avg_pool_backward(const Operation& op) {
   expect_input(op, 0, "dy", dtype, {dx[0], dx[3]});
   expect_output(op, 0, "dx", dtype, dx);
   const int64_t n = dx[0], pixels = dx[1] * dx[2], c = dx[3];
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.run = [=](const Buffers& b) {
-      T* result = b.output<T>(0);
-      for (int64_t i = 0; i < n; ++i) {
-        const T* dy = b.input<T>(0) + i * c;
-        for (int64_t j = 0; j < pixels * c; ++j) {
-          *result++ = static_cast<T>(static_cast<double>(dy[j % c]) / static_cast<double>(pixels));
-        }
+  return floating_kernel(dtype, {}, [=]<typename T>(const Buffers& b) {
+    T* result = b.output<T>(0);
+    for (int64_t i = 0; i < n; ++i) {
+      const T* dy = b.input<T>(0) + i * c;
+      for (int64_t j = 0; j < pixels * c; ++j) {
+        *result++ = static_cast<T>(static_cast<double>(dy[j % c]) / static_cast<double>(pixels));
       }
-    };
-    return kernel;
+    }
   });
 }
 

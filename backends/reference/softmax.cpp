@@ -25,20 +25,16 @@ Kernel forward(const Operation& op, Function function) {
   const rt_dtype dtype = floating_input(op, 0, "x");
   expect_counts(op, 1, 1);
   const RowsShape s = read_rows_shape(op, dtype, "x");
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.in_place[0] = 1u << 0;
-    kernel.run = [s, function](const Buffers& b) {
-      for (int64_t i = 0; i < s.rows; ++i) {
-        const T* x = b.input<T>(0) + i * s.width;
-        T* y = b.output<T>(0) + i * s.width;
-        const RowSum sum = sum_row(x, s.width);
-        for (int64_t j = 0; j < s.width; ++j) {
-          y[j] = static_cast<T>(function(sum.log_probability(x[j])));
-        }
+  const Kernel needs{.in_place = {1u << 0}};
+  return floating_kernel(dtype, needs, [s, function]<typename T>(const Buffers& b) {
+    for (int64_t i = 0; i < s.rows; ++i) {
+      const T* x = b.input<T>(0) + i * s.width;
+      T* y = b.output<T>(0) + i * s.width;
+      const RowSum sum = sum_row(x, s.width);
+      for (int64_t j = 0; j < s.width; ++j) {
+        y[j] = static_cast<T>(function(sum.log_probability(x[j])));
       }
-    };
-    return kernel;
+    }
   });
 }
 
@@ -49,20 +45,16 @@ Kernel backward(const Operation& op, Term term, Last last) {
   expect_counts(op, 2, 1);
   expect_input(op, 1, "y", dtype, dims_of(op.input(0)));
   const RowsShape s = read_rows_shape(op, dtype, "dy");
-  return for_floating(dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.in_place[0] = 1u << 0 | 1u << 1;
-    kernel.run = [s, term, last](const Buffers& b) {
-      for (int64_t i = 0; i < s.rows; ++i) {
-        const T* dy = b.input<T>(0) + i * s.width;
-        const T* y = b.input<T>(1) + i * s.width;
-        T* dx = b.output<T>(0) + i * s.width;
-        double sum = 0;
-        for (int64_t j = 0; j < s.width; ++j) sum += term(dy[j], y[j]);
-        for (int64_t j = 0; j < s.width; ++j) dx[j] = static_cast<T>(last(dy[j], y[j], sum));
-      }
-    };
-    return kernel;
+  const Kernel needs{.in_place = {1u << 0 | 1u << 1}};
+  return floating_kernel(dtype, needs, [s, term, last]<typename T>(const Buffers& b) {
+    for (int64_t i = 0; i < s.rows; ++i) {
+      const T* dy = b.input<T>(0) + i * s.width;
+      const T* y = b.input<T>(1) + i * s.width;
+      T* dx = b.output<T>(0) + i * s.width;
+      double sum = 0;
+      for (int64_t j = 0; j < s.width; ++j) sum += term(dy[j], y[j]);
+      for (int64_t j = 0; j < s.width; ++j) dx[j] = static_cast<T>(last(dy[j], y[j], sum));
+    }
   });
 }
 

@@ -13,7 +13,7 @@ constexpr char kSearch[] = "miopen_find";
 }  // namespace
 #endif
 
-const rt_option_spec* const* vendor_options(void*, uint32_t* count) {
+std::span<const rt_option_spec* const> vendor_options() {
   static const rt_option_spec libraries = {
       sizeof(rt_option_spec), RT_OPTION_BOOLEAN, kLibrariesKey, "true",
       "hipBLASLt multiplies matrices and MIOpen convolves; false: own kernels, slower"};
@@ -25,7 +25,6 @@ const rt_option_spec* const* vendor_options(void*, uint32_t* count) {
 #else
   static const rt_option_spec* const specs[] = {&libraries};
 #endif
-  *count = std::size(specs);
   return specs;
 }
 

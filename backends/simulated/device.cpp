@@ -105,7 +105,6 @@ rt_memory_info Device::memory_info() const {
 }
 
 void* Device::allocate(uint64_t bytes, int32_t kind) {
-  if (bytes == 0) throw Error(RT_ERROR_INVALID_ARGUMENT, id_ + ": allocate: 0 bytes asked for");
   if (const uint64_t largest = simulator_.largest_buffer(); largest > 0 && bytes > largest) {
     throw Error(RT_ERROR_OUT_OF_MEMORY,
                 format("%s: allocate %llu bytes failed: one buffer has at most %llu bytes (%s)",
@@ -114,10 +113,6 @@ void* Device::allocate(uint64_t bytes, int32_t kind) {
                 RT_SCOPE_DEVICE);
   }
   if (kind == RT_MEMORY_PINNED_HOST) return allocate_pinned(bytes);
-  if (kind != RT_MEMORY_DEVICE) {
-    throw Error(RT_ERROR_INVALID_ARGUMENT,
-                format("%s: allocate: memory kind %d is unknown", id_.c_str(), kind));
-  }
   void* address = arena_.allocate(bytes);
   if (address == nullptr) {
     throw Error(

@@ -1,9 +1,10 @@
 // Runs the reference kernels on the streams of a simulated device, wrong or late where an option
 // says so.
+#include "rt/sdk/kernel_table.h"
+
 #include <algorithm>
 
 #include "backends/simulated/objects.h"
-#include "rt/sdk/canonical_layout.h"
 #include "rt/sdk/definitions.h"
 #include "rt/sdk/foreign_layout.h"
 
@@ -12,7 +13,6 @@ namespace {
 
 using rt::sdk::Definition;
 using rt::sdk::format;
-using rt::sdk::guard;
 
 bool lists(const std::vector<std::string>& names, const char* name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -52,19 +52,16 @@ void expect_canonical_rest(const rt::sdk::Operation& op) {
   for (uint32_t i = 0; i < op.output_count(); ++i) expect(op.output(i), "output", i);
 }
 
-rt_status query(rt_device* device, const rt_op_desc* op, rt_support* support, rt_error* error) {
-  return guard(error, [&] {
-    expect_canonical_rest(rt::sdk::Operation(op));
-    reference::answer_query(op, support);
-    support->tolerance = device->options().claim;
-    support->deterministic = varies(*device, *op) ? 0 : 1;
-    const char* const option = refused_by(*device, *op);
-    if (option == nullptr) return;
-    support->level = RT_SUPPORT_REFUSED;
-    support->candidate_count = 0;
-    rt::sdk::copy_text(support->reason,
-                       format("%s is refused by the option '%s'", op->name, option));
-  });
+void query(rt_device& device, const rt_op_desc* op, rt_support* support) {
+  expect_canonical_rest(rt::sdk::Operation(op));
+  reference::answer_query(op, support);
+  support->tolerance = device.options().claim;
+  support->deterministic = varies(device, *op) ? 0 : 1;
+  const char* const option = refused_by(device, *op);
+  if (option == nullptr) return;
+  support->level = RT_SUPPORT_REFUSED;
+  support->candidate_count = 0;
+  rt::sdk::copy_text(support->reason, format("%s is refused by the option '%s'", op->name, option));
 }
 
 // One kernel that reads and writes every operand once.
@@ -77,70 +74,52 @@ rt_kernel_work work_of(const reference::Planned& planned) {
   return work;
 }
 
-rt_status create(rt_device* device, const rt_op_desc* op, rt_plan** plan, rt_error* error) {
-  return guard(error, [&] {
-    rt::sdk::check_input(op);
-    const reference::Planned* forward = op->forward ? op->forward->planned.get() : nullptr;
-    auto planned = std::make_shared<const reference::Planned>(op, forward);
-    if (const char* const option = refused_by(*device, *op)) {
-      throw rt::sdk::Error(RT_ERROR_UNSUPPORTED,
-                           format("%s is refused by the option '%s'", op->name, option));
-    }
-    const bool varying = varies(*device, *op);
-    if (varying && (op->flags & RT_OP_DETERMINISTIC) != 0) {
-      throw rt::sdk::Error(RT_ERROR_UNSUPPORTED,
-                           format("a deterministic %s; the option 'varying' forbids it", op->name));
-    }
-    const rt_kernel_work work = work_of(*planned);
-    const char* const label = rt::sdk::read_input(op).label;
-    *plan = new rt_plan{std::move(planned),
-                        std::make_shared<const std::string>(label == nullptr ? "" : label), varying,
-                        work};
-  });
-}
-
-void destroy(rt_plan* plan) { delete plan; }
-
-rt_status info(const rt_plan* plan, rt_plan_info* info, rt_error* error) {
-  return guard(error, [&] {
-    rt_plan_info known{};
-    known.size = sizeof(known);
-    plan->planned->fill_info(&known);
-    known.flags |= RT_PLAN_CAPTURABLE;
-    if (plan->varying) known.flags &= ~RT_PLAN_DETERMINISTIC;
-    known.work = &plan->work;
-    known.work_count = 1;
-    rt::sdk::write_output(info, known);
-  });
-}
-
-rt_status launch(rt_plan* plan, rt_stream* stream, const rt_launch* launch, rt_error* error) {
-  return guard(error, [&] {
-    plan->planned->check_launch(launch);
-    if (stream->device().options().refuse_launch == plan->planned->name()) {
-      throw rt::sdk::Error(RT_ERROR_DEVICE, "refused by the option 'refuse_launch'");
-    }
-    LaunchTask task{};
-    task.planned = plan->planned;
-    task.label = plan->label;
-    std::copy_n(launch->inputs, launch->input_count, task.inputs.begin());
-    std::copy_n(launch->outputs, launch->output_count, task.outputs.begin());
-    task.workspace = launch->workspace;
-    task.saved = launch->saved;
-    stream->submit(std::move(task));
-  });
+rt_plan* create(rt_device& device, const rt_op_desc* op) {
+  rt::sdk::check_input(op);
+  const reference::Planned* forward = op->forward ? op->forward->planned.get() : nullptr;
+  auto planned = std::make_shared<const reference::Planned>(op, forward);
+  if (const char* const option = refused_by(device, *op)) {
+    throw rt::sdk::Error(RT_ERROR_UNSUPPORTED,
+                         format("%s is refused by the option '%s'", op->name, option));
+  }
+  const bool varying = varies(device, *op);
+  if (varying && (op->flags & RT_OP_DETERMINISTIC) != 0) {
+    throw rt::sdk::Error(RT_ERROR_UNSUPPORTED,
+                         format("a deterministic %s; the option 'varying' forbids it", op->name));
+  }
+  const rt_kernel_work work = work_of(*planned);
+  const char* const label = rt::sdk::read_input(op).label;
+  return new rt_plan{std::move(planned),
+                     std::make_shared<const std::string>(label == nullptr ? "" : label), varying,
+                     work};
 }
 
 }  // namespace
 
-const rt_kernel_api kKernelTable = {sizeof(rt_kernel_api),
-                                    RT_KERNEL_API_VERSION,
-                                    query,
-                                    create,
-                                    destroy,
-                                    info,
-                                    launch,
-                                    rt::sdk::canonical_layout_bytes,
-                                    rt::sdk::canonical_layout_name};
+const rt_kernel_api kKernelTable = rt::sdk::plan_table<query, create>();
 
 }  // namespace backends::simulated
+
+rt_plan_info rt_plan::info() const {
+  rt_plan_info known = planned->info();
+  known.flags |= RT_PLAN_CAPTURABLE;
+  if (varying) known.flags &= ~RT_PLAN_DETERMINISTIC;
+  known.work = &work;
+  known.work_count = 1;
+  return known;
+}
+
+void rt_plan::launch(rt_stream& stream, const rt_launch& launch) {
+  planned->check_launch(&launch);
+  if (stream.device().options().refuse_launch == planned->name()) {
+    throw rt::sdk::Error(RT_ERROR_DEVICE, "refused by the option 'refuse_launch'");
+  }
+  backends::simulated::LaunchTask task{};
+  task.planned = planned;
+  task.label = label;
+  std::copy_n(launch.inputs, launch.input_count, task.inputs.begin());
+  std::copy_n(launch.outputs, launch.output_count, task.outputs.begin());
+  task.workspace = launch.workspace;
+  task.saved = launch.saved;
+  stream.submit(std::move(task));
+}

@@ -11,6 +11,8 @@
 
 struct rt_device : backends::simulated::Device {
   using Device::Device;
+  // The numbers are arbitrary: there is no hardware whose load could be told.
+  static rt_utilisation utilisation() { return {0, 42, 17, 55, 123456}; }
 };
 struct rt_stream : backends::simulated::Stream {
   explicit rt_stream(rt_device& device) : Stream(device) {}
@@ -21,8 +23,12 @@ struct rt_event : rt::sdk::RecordedEvent<rt::sdk::HostMarker> {
 struct rt_recording {
   std::vector<backends::simulated::Task> tasks;
 };
-// Queued work shares the ownership of the plans that it needs.
+// Queued work shares the ownership of the plans that it needs. The methods are those of
+// rt/sdk/kernel_table.h.
 struct rt_plan {
+  rt_plan_info info() const;
+  void launch(rt_stream& stream, const rt_launch& launch);
+
   std::shared_ptr<const backends::reference::Planned> planned;
   std::shared_ptr<const std::string> label;  // LaunchTask::label
   bool varying;                              // by the option of that name

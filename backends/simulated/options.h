@@ -3,6 +3,7 @@
 #define BACKENDS_SIMULATED_OPTIONS_H_
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,8 +37,8 @@ struct Options {
 // Throws rt::sdk::Error, which names the key, the value and the expected values.
 Options parse_options(const rt_device_options& options);
 
-// Implements rt_plugin.options.
-const rt_option_spec* const* option_specs(void* self, uint32_t* count);
+// The keys of [device.simulated].
+std::span<const rt_option_spec* const> option_specs();
 
 }  // namespace backends::simulated
 

@@ -12,6 +12,8 @@ namespace collectives::gloo {
 namespace {
 
 using rt::sdk::format;
+using rt::sdk::has_peer;
+using rt::sdk::is_transfer;
 using shared_memory::bytes_of;
 using shared_memory::combine_of;
 using Clock = std::chrono::steady_clock;
@@ -24,8 +26,6 @@ constexpr int32_t kLeaves = 1, kGaveUp = 2, kLost = 3, kMissed = -1;
 
 // A call that has taken this long asks the other ranks how far they are.
 constexpr std::chrono::milliseconds kPatience{700};
-
-bool is_transfer(int32_t kind) { return kind == RT_SEND || kind == RT_RECEIVE; }
 
 }  // namespace
 
@@ -67,11 +67,6 @@ void Communicator::watch() {
   const int32_t last_word = last_word_;
   lock.unlock();
   mesh_->leave(last_word);
-}
-
-void Communicator::end_group() {
-  if (open_groups_ == 0) throw Error(RT_ERROR_INVALID_ARGUMENT, "group_end without group_begin");
-  --open_groups_;
 }
 
 // Sets the failure also after another one: the other ranks may have been faster to abort.
@@ -183,13 +178,9 @@ void Communicator::check(const rt_collective& call) {
   }
   if (call.kind == RT_BARRIER) return;
   bytes_of(call.dtype);
-  if (call.kind == RT_ALL_REDUCE || call.kind == RT_REDUCE_SCATTER || call.kind == RT_REDUCE) {
-    combine_of(call.dtype, call.reduction);
-  }
-  const bool has_peer =
-      is_transfer(call.kind) || call.kind == RT_BROADCAST || call.kind == RT_REDUCE;
-  if (has_peer && (call.peer < 0 || call.peer >= mesh_->size ||
-                   (is_transfer(call.kind) && call.peer == mesh_->rank))) {
+  if (rt::sdk::reduces(call.kind)) combine_of(call.dtype, call.reduction);
+  if (has_peer(call.kind) && (call.peer < 0 || call.peer >= mesh_->size ||
+                              (is_transfer(call.kind) && call.peer == mesh_->rank))) {
     throw Error(RT_ERROR_INVALID_ARGUMENT, format("collective %d with peer %d on rank %d of %d",
                                                   call.kind, call.peer, mesh_->rank, mesh_->size));
   }
@@ -202,7 +193,9 @@ void Communicator::check(const rt_collective& call) {
   }
 }
 
-std::shared_ptr<Completion> Communicator::enqueue(const rt_collective& call) {
+Work* Communicator::enqueue(const rt_collective& call) { return new Work(*this, start(call)); }
+
+std::shared_ptr<Completion> Communicator::start(const rt_collective& call) {
   check(call);
   if (const auto error = failure()) throw *error;
   if (is_transfer(call.kind)) return transfer(call);
@@ -257,8 +250,8 @@ bool Communicator::wait_until(Completion& completion, Deadline deadline) {
   return completion.wait(deadline);
 }
 
-void Communicator::wait(Completion& completion, std::chrono::nanoseconds timeout) {
-  const Deadline deadline = deadline_in(timeout.count()), asks = completion.begun() + kPatience;
+void Communicator::wait(Completion& completion, Deadline deadline) {
+  const Deadline asks = completion.begun() + kPatience;
   do {
     if (wait_until(completion, std::min(deadline, std::max(asks, roll_call_.next())))) return;
     if (Clock::now() >= asks) roll_call_.go_on();
@@ -331,7 +324,7 @@ std::unique_ptr<Communicator> Communicator::split(int32_t color, int32_t key, De
   call.receive = all.data();
   call.count = 2;
   call.memory_kind = RT_MEMORY_PINNED_HOST;
-  const auto gathered = enqueue(call);
+  const auto gathered = start(call);
   if (!gathered->wait(deadline)) {
     fail(Error(RT_ERROR_TIMEOUT, "not all ranks came to the split", RT_SCOPE_COMMUNICATOR),
          kGaveUp);
@@ -357,6 +350,14 @@ std::unique_ptr<Communicator> Communicator::split(int32_t color, int32_t key, De
   }
   return std::make_unique<Communicator>(host_, membership, std::move(names), mesh_->device(),
                                         deadline);
+}
+
+Work::~Work() {
+  try {
+    communicator_.release(completion_);
+  } catch (
+      const std::exception&) {  // no thread can be started: destroying the communicator ends it
+  }
 }
 
 }  // namespace collectives::gloo

@@ -14,12 +14,13 @@
 #include "lane.h"
 #include "mesh.h"
 #include "roll_call.h"
-#include "rt/communicator.h"
-#include "rt/sdk/error.h"
+#include "rt/sdk/communicator_table.h"
 
 namespace collectives::gloo {
 
 using rt::sdk::Error;
+
+class Work;
 
 // The caller serializes all calls except abort and failure, which any thread may call.
 //
@@ -27,7 +28,7 @@ using rt::sdk::Error;
 // one machine, which the thread that waits for them carries out (collectives/shared_memory).
 // enqueue itself starts sends and receives; a lane for each peer and direction waits for them. A
 // watcher thread sleeps until a peer says farewell or its connection breaks.
-class Communicator {
+class Communicator : public rt::sdk::CommunicatorBase {
  public:
   // `names[r]` is the number of rank r in messages: its rank in the communicator that was created
   // first, before any split.
@@ -41,17 +42,16 @@ class Communicator {
   // A collective call. Returns nullptr for a negative colour.
   std::unique_ptr<Communicator> split(int32_t color, int32_t key, Deadline deadline);
 
-  // Starts a call. Throws if it is invalid or the communicator has failed.
-  std::shared_ptr<Completion> enqueue(const rt_collective& call);
+  // Starts a call. Throws if it is invalid or the communicator has failed. Starting a send or
+  // receive never waits for another call, so a group needs no special treatment.
+  Work* enqueue(const rt_collective& call);
   // Whether the call has completed. Throws the error of the task.
   bool poll(Completion& completion) { return wait_until(completion, Deadline::min()); }
   // Throws RT_ERROR_TIMEOUT, with the ranks that are late, when the time has passed, or the error
   // of the task.
-  void wait(Completion& completion, std::chrono::nanoseconds timeout);
+  void wait(Completion& completion, Deadline deadline);
   // The caller waits and polls no more: the lane takes over an all-reduce in shared memory.
   void release(const std::shared_ptr<Completion>& completion);
-  void begin_group() { ++open_groups_; }
-  void end_group();
 
   // Fails pending and later calls; failure() is the error of the communicator, if it has failed.
   void abort();
@@ -59,6 +59,7 @@ class Communicator {
 
  private:
   void check(const rt_collective& call);
+  std::shared_ptr<Completion> start(const rt_collective& call);
   std::shared_ptr<Completion> transfer(const rt_collective& call);
   std::shared_ptr<Completion> all_reduce(const rt_collective& call);
   void drive(const std::shared_ptr<Completion>& completion);
@@ -81,7 +82,6 @@ class Communicator {
   const std::vector<int> names_;
   const std::shared_ptr<Mesh> mesh_;
   RollCall roll_call_;
-  int open_groups_ = 0;
   int splits_ = 0;
   std::atomic<int> unfinished_ = 0;
 
@@ -91,6 +91,22 @@ class Communicator {
 
   std::map<std::pair<int, int>, std::unique_ptr<Lane>> lanes_;  // by peer (-1: all), kind
   std::thread watcher_;
+};
+
+// A started call: what the host knows as rt_work. The host destroys it before its communicator.
+class Work {
+ public:
+  Work(Communicator& communicator, std::shared_ptr<Completion> completion)
+      : communicator_(communicator), completion_(std::move(completion)) {}
+  ~Work();
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
+  bool poll() { return communicator_.poll(*completion_); }
+  void wait(Deadline deadline) { communicator_.wait(*completion_, deadline); }
+
+ private:
+  Communicator& communicator_;
+  const std::shared_ptr<Completion> completion_;
 };
 
 }  // namespace collectives::gloo

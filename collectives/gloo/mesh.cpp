@@ -134,12 +134,6 @@ void append(std::string& list, const std::string& item) {
   list += (list.empty() ? "" : ", ") + item;
 }
 
-Deadline deadline_in(int64_t timeout_ns) {
-  constexpr auto kCentury = std::chrono::hours(24 * 36525);
-  return Clock::now() +
-         std::min<std::chrono::nanoseconds>(std::chrono::nanoseconds(timeout_ns), kCentury);
-}
-
 Mesh::Mesh(const rt_host& host, const Membership& membership, const Device& device,
            Deadline deadline)
     : ::gloo::Context(membership.rank, membership.size),

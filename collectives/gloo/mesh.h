@@ -18,9 +18,6 @@
 
 namespace collectives::gloo {
 
-// The time `timeout_ns` nanoseconds from now; at most a century.
-Deadline deadline_in(int64_t timeout_ns);
-
 // Appends an item to a list in a message, with ", " between two.
 void append(std::string& list, const std::string& item);
 

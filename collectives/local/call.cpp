@@ -1,7 +1,7 @@
 // Checks arguments of a collective against the contract, with the words for what is wrong.
 #include "collectives/local/call.h"
 
-#include "rt/sdk/error.h"
+#include "rt/sdk/communicator.h"
 #include "rt/sdk/operation.h"
 
 namespace collectives::local {
@@ -9,10 +9,9 @@ namespace {
 
 using rt::sdk::Error;
 using rt::sdk::format;
-
-bool has_peer(const rt_collective& call) {
-  return is_pair(call) || call.kind == RT_BROADCAST || call.kind == RT_REDUCE;
-}
+using rt::sdk::has_peer;
+using rt::sdk::is_transfer;
+using rt::sdk::reduces;
 
 bool reads_send(const rt_collective& call, int32_t rank) {
   if (call.kind == RT_BROADCAST) return rank == call.peer;
@@ -42,12 +41,6 @@ const char* reduction_name(int32_t reduction) {
 
 }  // namespace
 
-bool is_pair(const rt_collective& call) { return call.kind == RT_SEND || call.kind == RT_RECEIVE; }
-
-bool reduces(const rt_collective& call) {
-  return call.kind == RT_ALL_REDUCE || call.kind == RT_REDUCE_SCATTER || call.kind == RT_REDUCE;
-}
-
 void check_call(const rt_collective& call, int32_t rank, int32_t size) {
   if (call.kind < RT_ALL_REDUCE || call.kind > RT_BARRIER) {
     refuse(RT_ERROR_INVALID_ARGUMENT, format("collective %d; expected %d (all_reduce) to %d "
@@ -58,11 +51,11 @@ void check_call(const rt_collective& call, int32_t rank, int32_t size) {
     refuse(RT_ERROR_UNSUPPORTED,
            "a stream was given; wait for it, then start the collective without one");
   }
-  if (has_peer(call) && (call.peer < 0 || call.peer >= size)) {
+  if (has_peer(call.kind) && (call.peer < 0 || call.peer >= size)) {
     refuse(RT_ERROR_INVALID_ARGUMENT,
            format("%s with peer %d; expected 0 to %d", name_of(call.kind), call.peer, size - 1));
   }
-  if (reduces(call) && (call.reduction < RT_SUM || call.reduction > RT_MAX)) {
+  if (reduces(call.kind) && (call.reduction < RT_SUM || call.reduction > RT_MAX)) {
     refuse(RT_ERROR_INVALID_ARGUMENT, format("%s with reduction %d; expected %d (sum) to %d (max)",
                                              name_of(call.kind), call.reduction, RT_SUM, RT_MAX));
   }
@@ -78,11 +71,12 @@ void check_call(const rt_collective& call, int32_t rank, int32_t size) {
 }
 
 bool agree(const rt_collective& a, const rt_collective& b) {
-  if (a.kind != b.kind && !(is_pair(a) && is_pair(b))) return false;
+  if (a.kind != b.kind && !(is_transfer(a.kind) && is_transfer(b.kind))) return false;
   if (a.kind == RT_BARRIER || a.kind == kSplit) return true;
   if (a.dtype != b.dtype || a.count != b.count) return false;
-  if (is_pair(a)) return true;
-  return (!reduces(a) || a.reduction == b.reduction) && (!has_peer(a) || a.peer == b.peer);
+  if (is_transfer(a.kind)) return true;
+  return (!reduces(a.kind) || a.reduction == b.reduction) &&
+         (!has_peer(a.kind) || a.peer == b.peer);
 }
 
 std::string describe(const rt_collective& call) {
@@ -90,7 +84,7 @@ std::string describe(const rt_collective& call) {
   if (call.kind == RT_BARRIER || call.kind == kSplit) return text;
   text += format(" of %llu %s", static_cast<unsigned long long>(call.count),
                  rt::sdk::to_string(call.dtype).c_str());
-  if (reduces(call)) text += std::string(", ") + reduction_name(call.reduction);
+  if (reduces(call.kind)) text += std::string(", ") + reduction_name(call.reduction);
   if (call.kind == RT_SEND || call.kind == RT_REDUCE) text += format(" to %d", call.peer);
   if (call.kind == RT_RECEIVE || call.kind == RT_BROADCAST) text += format(" from %d", call.peer);
   return text;

@@ -15,11 +15,6 @@ namespace collectives::local {
 // fields for them, so the colour travels in `reduction` and the key in `peer`.
 inline constexpr int32_t kSplit = 100;
 
-// Whether the call is a send or a receive, which belongs to one call of one other rank.
-bool is_pair(const rt_collective& call);
-// Whether the call is an all-reduce, a reduce-scatter or a reduce, which adds or compares elements.
-bool reduces(const rt_collective& call);
-
 // Throws rt::sdk::Error for a call that is invalid on this rank whatever the other ranks call.
 void check_call(const rt_collective& call, int32_t rank, int32_t size);
 

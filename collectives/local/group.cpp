@@ -16,6 +16,7 @@ namespace collectives::local {
 namespace {
 
 using rt::sdk::Error;
+using rt::sdk::is_transfer;
 using Clock = std::chrono::steady_clock;
 
 // About twice the time that it takes to sleep and be woken. With less, two ranks that call at the
@@ -110,9 +111,9 @@ Group::Group(int32_t size)
   std::iota(all_ranks_.begin(), all_ranks_.end(), 0);
 }
 
-rt_work& Group::enter(int32_t rank, const rt_collective& call) {
+Work& Group::enter(int32_t rank, const rt_collective& call) {
   const std::size_t place =
-      is_pair(call) ? call.kind == RT_RECEIVE : static_cast<std::size_t>(rank);
+      is_transfer(call.kind) ? call.kind == RT_RECEIVE : static_cast<std::size_t>(rank);
   std::unique_lock lock(mutex_);
   if (aborted_) throw Error(RT_ERROR_ABORTED, kAborted, RT_SCOPE_COMMUNICATOR);
   Meeting& meeting = find_meeting(rank, call, place);
@@ -130,7 +131,7 @@ rt_work& Group::enter(int32_t rank, const rt_collective& call) {
 
 // Returns the meeting that the call belongs to.
 Meeting& Group::find_meeting(int32_t rank, const rt_collective& call, std::size_t place) {
-  if (!is_pair(call)) {
+  if (!is_transfer(call.kind)) {
     const uint64_t index = numbers_[static_cast<std::size_t>(rank)]++ - first_open_;
     if (index == open_.size()) open_.push_back(&take_spare(all_ranks_));
     return *open_[index];
@@ -153,7 +154,7 @@ void Group::arrive(Meeting& meeting, std::size_t place, const rt_collective& cal
     if (left_[static_cast<std::size_t>(rank)]) lose(meeting, rank);
   }
   if (!meeting.complete()) return;
-  if (is_pair(call)) {
+  if (is_transfer(call.kind)) {
     Queue& queue = pairs_[static_cast<std::size_t>(meeting.ranks[0] * size_ + meeting.ranks[1])];
     queue.erase(queue.begin());
   } else {  // ranks arrive in order, so the first open meeting is completed first
@@ -222,13 +223,13 @@ void Group::carry_out(Meeting& meeting) {
   }
 }
 
-bool Group::poll(rt_work& work) {
+bool Group::poll(Work& work) {
   Meeting& meeting = *work.meeting;
   if (state_of(meeting) == State::kReady) carry_out(meeting);
   return is_over(meeting, state_of(meeting));
 }
 
-void Group::wait(rt_work& work, Deadline deadline) {
+void Group::wait(Work& work, Deadline deadline) {
   Meeting& meeting = *work.meeting;
   for (;;) {
     const State seen = state_of(meeting);
@@ -246,7 +247,7 @@ void Group::wait(rt_work& work, Deadline deadline) {
 }
 
 // The last chance to carry out a collective that its ranks free without a wait or poll.
-void Group::release(rt_work& work) {
+void Group::release(Work& work) {
   Meeting& meeting = *work.meeting;
   if (state_of(meeting) == State::kReady) carry_out(meeting);
   const std::lock_guard lock(mutex_);
@@ -258,8 +259,8 @@ Seat Group::split(int32_t rank, int32_t color, int32_t key, Deadline deadline) {
   call.kind = kSplit;
   call.reduction = color;
   call.peer = key;
-  const auto free_work = [this](rt_work* work) { release(*work); };
-  const std::unique_ptr<rt_work, decltype(free_work)> work(&enter(rank, call), free_work);
+  const auto free_work = [this](Work* work) { release(*work); };
+  const std::unique_ptr<Work, decltype(free_work)> work(&enter(rank, call), free_work);
   wait(*work, deadline);
   return std::move(work->meeting->seats[work->place]);
 }
@@ -295,10 +296,15 @@ void Group::leave(int32_t rank) {
   changed_.notify_all();
 }
 
-void Group::throw_if_broken() {
+std::optional<Error> Group::failure() {
   const std::lock_guard lock(mutex_);
-  if (aborted_) throw Error(RT_ERROR_ABORTED, kAborted, RT_SCOPE_COMMUNICATOR);
-  if (!lost_.empty()) throw Error(RT_ERROR_COMMUNICATION, lost_, RT_SCOPE_COMMUNICATOR);
+  if (aborted_) return Error(RT_ERROR_ABORTED, kAborted, RT_SCOPE_COMMUNICATOR);
+  if (lost_.empty()) return std::nullopt;
+  return Error(RT_ERROR_COMMUNICATION, lost_, RT_SCOPE_COMMUNICATOR);
 }
+
+bool Work::poll() { return group->poll(*this); }
+void Work::wait(Deadline deadline) { group->wait(*this, deadline); }
+void Work::release() { group->release(*this); }
 
 }  // namespace collectives::local

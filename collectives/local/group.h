@@ -4,22 +4,23 @@
 #ifndef COLLECTIVES_LOCAL_GROUP_H_
 #define COLLECTIVES_LOCAL_GROUP_H_
 
-#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "collectives/local/meeting.h"
+#include "rt/sdk/communicator.h"
 
 namespace collectives::local {
 
-using Deadline = std::chrono::steady_clock::time_point;
+using rt::sdk::Deadline;
 
 // Thread-safe. A Group lives as long as any communicator that uses it; started collectives
-// (rt_work) are freed before their communicator. Functions throw rt::sdk::Error.
+// are freed before their communicator. Functions throw rt::sdk::Error.
 class Group {
  public:
   explicit Group(int32_t size);
@@ -28,22 +29,22 @@ class Group {
   // Publishes a call that check_call() has accepted; does not wait. A collective of one rank is
   // matched with those of the others by its number among the rank's collectives; a send and a
   // receive are matched by their number between the two ranks.
-  rt_work& enter(int32_t rank, const rt_collective& call);
+  Work& enter(int32_t rank, const rt_collective& call);
   // True once the collective has completed; throws the error of a failed one. Carries out chunks.
-  bool poll(rt_work& work);
+  bool poll(Work& work);
   // Waits, and carries out chunks. Throws RT_ERROR_TIMEOUT, with the missing ranks, when the
   // deadline has passed.
-  void wait(rt_work& work, Deadline deadline);
+  void wait(Work& work, Deadline deadline);
   // Frees `work`; carries out its collective first if all ranks have published it.
-  void release(rt_work& work);
+  void release(Work& work);
 
   // A collective call; blocks until all ranks have come. Throws RT_ERROR_TIMEOUT.
   Seat split(int32_t rank, int32_t color, int32_t key, Deadline deadline);
   // Fails all pending and later calls with RT_ERROR_ABORTED.
   void abort();
   void leave(int32_t rank);  // the rank makes no further calls
-  // Throws if the communicator was aborted, or if a rank has left while others wait for it.
-  void throw_if_broken();
+  // The error if the communicator was aborted, or if a rank has left while others wait for it.
+  std::optional<rt::sdk::Error> failure();
 
  private:
   using Queue = std::vector<Meeting*>;

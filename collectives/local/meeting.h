@@ -3,6 +3,7 @@
 #define COLLECTIVES_LOCAL_MEETING_H_
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -11,19 +12,22 @@
 #include "rt/communicator.h"
 
 namespace collectives::local {
+
 class Group;
 struct Meeting;
-}  // namespace collectives::local
 
-// A rank's place in a meeting. It is a member of the meeting, so that starting a collective
-// allocates nothing.
-struct rt_work {
-  collectives::local::Group* group = nullptr;
-  collectives::local::Meeting* meeting = nullptr;
+// A rank's place in a meeting: what the host knows as rt_work. It is a member of the meeting, so
+// that starting a collective allocates nothing. The methods are those of
+// rt/sdk/communicator_table.h; group.h says what they do.
+struct Work {
+  bool poll();
+  void wait(std::chrono::steady_clock::time_point deadline);
+  void release();
+
+  Group* group = nullptr;
+  Meeting* meeting = nullptr;
   std::size_t place = 0;
 };
-
-namespace collectives::local {
 
 // A new communicator and the rank in it; empty for a rank with a negative colour.
 struct Seat {
@@ -42,11 +46,11 @@ struct Meeting {
   std::vector<int32_t> ranks;        // by place: all ranks, or the sender and the receiver
   std::vector<rt_collective> calls;  // by place
   std::vector<bool> arrived;         // by place
-  std::vector<rt_work> works;        // by place
+  std::vector<Work> works;           // by place
   std::vector<Seat> seats;           // by place: the result of a split
   std::size_t arrivals = 0;
   std::size_t first = 0;  // place of the first rank that arrived
-  std::size_t users = 0;  // number of ranks that have arrived and not freed their rt_work
+  std::size_t users = 0;  // number of ranks that have arrived and not freed their work
   rt_status status = RT_OK;
   std::string message;
   uint64_t chunks = 0;

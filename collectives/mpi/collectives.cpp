@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rt/device.h"
+#include "rt/sdk/communicator.h"
 #include "rt/sdk/float16.h"
 #include "rt/sdk/operation.h"
 #include "status.h"
@@ -316,10 +317,6 @@ void broadcast(const Team& team, const rt_collective& call) {
   }
 }
 
-bool reduces(int32_t kind) {
-  return kind == RT_ALL_REDUCE || kind == RT_REDUCE_SCATTER || kind == RT_REDUCE;
-}
-
 [[noreturn]] void refuse(const std::string& message, rt_status code = RT_ERROR_INVALID_ARGUMENT) {
   throw Error(code, message);
 }
@@ -332,8 +329,8 @@ bool in_device_memory(const Team& team, const rt_collective& call) {
   // plugin, so it is not supported in device memory.
   if (call.kind == RT_ALL_GATHER)
     return call.count <= team.limits.largest_count / static_cast<uint64_t>(team.size);
-  return !reduces(call.kind) || ((kDeviceSums & RT_DTYPE_BIT(call.dtype)) != 0 &&
-                                 (kDeviceReductions >> call.reduction & 1) != 0);
+  return !rt::sdk::reduces(call.kind) || ((kDeviceSums & RT_DTYPE_BIT(call.dtype)) != 0 &&
+                                          (kDeviceReductions >> call.reduction & 1) != 0);
 }
 
 void check_buffers(const Team& team, const rt_collective& call) {
@@ -429,12 +426,10 @@ void check_call(const Team& team, const rt_collective& call) {
   if (rt::sdk::dtype_bytes(call.dtype) == 0) {
     refuse("elements of " + rt::sdk::to_string(call.dtype), RT_ERROR_UNSUPPORTED);
   }
-  if (reduces(call.kind) && (call.reduction < RT_SUM || call.reduction > RT_MAX)) {
+  if (rt::sdk::reduces(call.kind) && (call.reduction < RT_SUM || call.reduction > RT_MAX)) {
     refuse(format("reduction %d; expected %d to %d", call.reduction, RT_SUM, RT_MAX));
   }
-  const bool has_peer = call.kind == RT_BROADCAST || call.kind == RT_REDUCE ||
-                        call.kind == RT_SEND || call.kind == RT_RECEIVE;
-  if (has_peer && (call.peer < 0 || call.peer >= team.size)) {
+  if (rt::sdk::has_peer(call.kind) && (call.peer < 0 || call.peer >= team.size)) {
     refuse(format("collective %d with peer %d; expected 0 to %d", call.kind, call.peer,
                   team.size - 1));
   }

@@ -6,10 +6,16 @@
 #include <set>
 #include <thread>
 
+#include "rt/sdk/tensor.h"
+
 namespace collectives::nccl {
 namespace {
 
+using rt::sdk::deadline_in;
 using rt::sdk::format;
+using rt::sdk::has_peer;
+using rt::sdk::is_transfer;
+using rt::sdk::reduces;
 
 using Clock = std::chrono::steady_clock;
 
@@ -42,22 +48,6 @@ ncclDataType_t type_of(rt_dtype dtype) {
   }
 }
 
-uint64_t bytes_of(rt_dtype dtype) {
-  switch (type_of(dtype)) {
-    case ncclFloat64:
-    case ncclInt64:
-      return 8;
-    case ncclFloat32:
-    case ncclInt32:
-      return 4;
-    case ncclFloat16:
-    case ncclBfloat16:
-      return 2;
-    default:
-      return 1;
-  }
-}
-
 ncclRedOp_t reduction_of(int32_t reduction) {
   switch (reduction) {
     case RT_SUM:
@@ -72,11 +62,6 @@ ncclRedOp_t reduction_of(int32_t reduction) {
       throw Error(RT_ERROR_UNSUPPORTED, format("reduction %d; expected 1 to 4", reduction));
   }
 }
-
-bool reduces(int32_t kind) {
-  return kind == RT_ALL_REDUCE || kind == RT_REDUCE_SCATTER || kind == RT_REDUCE;
-}
-bool is_transfer(int32_t kind) { return kind == RT_SEND || kind == RT_RECEIVE; }
 
 std::string key_of(const std::string& prefix, const std::string& what) {
   return prefix + "/nccl/" + what;
@@ -176,10 +161,6 @@ bool is_capturing(GPU(Stream_t) stream) {
 
 }  // namespace
 
-Deadline deadline_in(int64_t timeout_ns) {
-  return Clock::now() + std::chrono::nanoseconds(timeout_ns);
-}
-
 Completion::Completion(bool captured) : captured_(captured) {
   if (captured) return;
   check_gpu(GPU(EventCreateWithFlags)(&event_, GPU(EventDisableTiming)), "create an event");
@@ -209,12 +190,7 @@ Communicator::Communicator(const rt_host& host, const Native& native, std::strin
 
 Communicator::Communicator(const rt_host& host, const rt_comm_options& o)
     : Communicator(host, Native(o), o.prefix, std::chrono::nanoseconds(o.timeout_ns)) {
-  if (host.kv_set == nullptr || host.kv_get == nullptr) {
-    throw Error(RT_ERROR_UNAVAILABLE, "the host offers no key-value store to meet in");
-  }
-  if (o.rank < 0 || o.rank >= o.world_size) {
-    throw Error(RT_ERROR_INVALID_ARGUMENT, format("rank %d of %d", o.rank, o.world_size));
-  }
+  rt::sdk::expect_meeting_place(host, o);
   const Deadline deadline = deadline_in(o.timeout_ns);
   use_device();
   call_the_roll(host, o, deadline);
@@ -340,9 +316,7 @@ void Communicator::check(const rt_collective& call) const {
   if (call.kind == RT_BARRIER) return;
   type_of(call.dtype);
   if (reduces(call.kind)) reduction_of(call.reduction);
-  const bool has_peer =
-      is_transfer(call.kind) || call.kind == RT_BROADCAST || call.kind == RT_REDUCE;
-  if (has_peer &&
+  if (has_peer(call.kind) &&
       (call.peer < 0 || call.peer >= size_ || (is_transfer(call.kind) && call.peer == rank_))) {
     throw Error(RT_ERROR_INVALID_ARGUMENT, format("collective %d with peer %d on rank %d of %d",
                                                   call.kind, call.peer, rank_, size_));
@@ -355,7 +329,7 @@ void Communicator::check(const rt_collective& call) const {
 }
 
 void Communicator::all_to_all(const rt_collective& call, GPU(Stream_t) stream) {
-  const uint64_t bytes = call.count * bytes_of(call.dtype);
+  const uint64_t bytes = call.count * rt::sdk::dtype_bytes(call.dtype);
   LibraryGroup group;
   for (int peer = 0; peer < size_; ++peer) {
     const auto* from = static_cast<const char*>(call.send) + static_cast<uint64_t>(peer) * bytes;
@@ -427,7 +401,9 @@ void Communicator::start(const rt_collective& c, GPU(Stream_t) stream) {
   }
 }
 
-std::shared_ptr<Completion> Communicator::enqueue(const rt_collective& call) {
+Work* Communicator::enqueue(const rt_collective& call) { return new Work(*this, begin(call)); }
+
+std::shared_ptr<Completion> Communicator::begin(const rt_collective& call) {
   check(call);
   if (const auto error = failure()) throw *error;
   use_device();
@@ -439,7 +415,7 @@ std::shared_ptr<Completion> Communicator::enqueue(const rt_collective& call) {
                 format("%s: collective %d cannot be captured into a graph", kName, call.kind));
   }
   auto completion = std::make_shared<Completion>(captured);
-  if (open_groups_ > 0) {
+  if (open_groups > 0) {
     grouped_.push_back({call, completion, stream});
   } else {
     issue({{call, completion, stream}});
@@ -470,14 +446,9 @@ std::vector<ncclComm_t> Communicator::start_all(const std::vector<Pending>& call
   return {used.begin(), used.end()};
 }
 
-void Communicator::begin_group() {
-  expect_alive();
-  ++open_groups_;
-}
+void Communicator::begin_group() { expect_alive(); }
 
 void Communicator::end_group() {
-  if (open_groups_ == 0) throw Error(RT_ERROR_INVALID_ARGUMENT, "group_end without group_begin");
-  if (--open_groups_ > 0) return;
   expect_alive();
   use_device();
   issue(std::exchange(grouped_, {}));
@@ -489,16 +460,16 @@ bool Communicator::poll(const Completion& completion) {
   return false;
 }
 
-void Communicator::wait(const Completion& completion, int64_t timeout_ns) {
+void Communicator::wait(const Completion& completion, Deadline deadline) {
   const auto begin = Clock::now();
-  const Deadline deadline = begin + std::chrono::nanoseconds(timeout_ns);
   while (!poll(completion)) {
     if (Clock::now() > deadline) {
-      throw Error(RT_ERROR_TIMEOUT,
-                  format("rank %d of communicator '%s': not complete after %.3g s: not all ranks "
-                         "have come, or the "
-                         "connection is slow",
-                         rank_, prefix_.c_str(), static_cast<double>(timeout_ns) * 1e-9));
+      throw Error(
+          RT_ERROR_TIMEOUT,
+          format("rank %d of communicator '%s': not complete after %.3g s: not all ranks "
+                 "have come, or the "
+                 "connection is slow",
+                 rank_, prefix_.c_str(), std::chrono::duration<double>(deadline - begin).count()));
     }
     pause(begin, kSpin);
   }

@@ -24,16 +24,14 @@
 
 #include "api.h"
 #include "native.h"
-#include "rt/communicator.h"
-#include "rt/plugin.h"
+#include "rt/sdk/communicator_table.h"
 
 namespace collectives::nccl {
 
+using rt::sdk::Deadline;
 using rt::sdk::Error;
-using Deadline = std::chrono::steady_clock::time_point;
 
-// The time `timeout_ns` nanoseconds from now.
-Deadline deadline_in(int64_t timeout_ns);
+class Work;
 
 // An event that is recorded after a call. If the call is in a group, the event is recorded when the
 // group ends. The communicator and the caller's rt_work share it. A call that is captured into a
@@ -56,7 +54,7 @@ class Completion {
 
 // The caller serialises all calls except abort and failure, which any thread may call until the
 // destructor begins.
-class Communicator {
+class Communicator : public rt::sdk::CommunicatorBase {
  public:
   // Joins. The library's identifier is passed through the host's key-value store under
   // options.prefix. Throws RT_ERROR_TIMEOUT with the ranks that did not join.
@@ -71,12 +69,12 @@ class Communicator {
 
   // Starts a collective or, if a group is open, leaves that to end_group(). Throws if the call is
   // invalid or the communicator has failed.
-  std::shared_ptr<Completion> enqueue(const rt_collective& call);
+  Work* enqueue(const rt_collective& call);
   // True once the collective has completed; throws if the communicator has failed.
   bool poll(const Completion& completion);
   // Throws RT_ERROR_TIMEOUT when the time has passed; the collective goes on.
-  void wait(const Completion& completion, int64_t timeout_ns);
-  // Calls between these two start together, at the outermost end_group().
+  void wait(const Completion& completion, Deadline deadline);
+  // Calls between these two start together; end_group() is called at the outermost end.
   void begin_group();
   void end_group();
 
@@ -106,6 +104,7 @@ class Communicator {
   // Waits until the library has carried out what was asked of `comm`.
   void settle(ncclComm_t comm, const char* what, Deadline deadline);
   void check(const rt_collective& call) const;
+  std::shared_ptr<Completion> begin(const rt_collective& call);
   Pair pair_of(const rt_collective& call) const;
   void join_pairs(const std::vector<Pending>& calls);
   void issue(const std::vector<Pending>& calls);
@@ -132,11 +131,24 @@ class Communicator {
   std::vector<std::thread> aborting_;  // see abort()
   GPU(Stream_t) own_stream_{};         // for calls that name no stream
   void* barrier_ = nullptr;            // one int32 in device memory
-  int open_groups_ = 0;
-  std::vector<Pending> grouped_;  // the calls of the open group
+  std::vector<Pending> grouped_;       // the calls of the open group
   // The last call of each NCCL communicator: once it has completed, all earlier ones have.
   std::map<ncclComm_t, std::shared_ptr<Completion>> last_;
   bool prepared_ = false;
+};
+
+// A started collective: what the host knows as rt_work. The host destroys it before its
+// communicator.
+class Work {
+ public:
+  Work(Communicator& communicator, std::shared_ptr<Completion> completion)
+      : communicator_(communicator), completion_(std::move(completion)) {}
+  bool poll() { return communicator_.poll(*completion_); }
+  void wait(Deadline deadline) { communicator_.wait(*completion_, deadline); }
+
+ private:
+  Communicator& communicator_;
+  const std::shared_ptr<Completion> completion_;
 };
 
 }  // namespace collectives::nccl

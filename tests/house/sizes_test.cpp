@@ -29,12 +29,12 @@ constexpr size_t kLongHeaderLines = 150;
 // a number when code goes; when one has to rise, say why in the commit. runtime/README.md has the
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
-    {"plugins/host", 6586},     {"plugins/include", 840}, {"plugins/sdk", 2260},
-    {"runtime/analysis", 4059}, {"runtime/cli", 5280},    {"runtime/config", 4129},
-    {"runtime/data", 5836},     {"runtime/exec", 3351},   {"runtime/graph", 5161},
-    {"runtime/launch", 4069},   {"runtime/model", 1353},  {"runtime/parallel", 3227},
-    {"runtime/step", 1523},     {"runtime/system", 495},  {"runtime/tensor", 700},
-    {"runtime/terminal", 420},  {"runtime/train", 7210},  {"runtime/watch", 1360},
+    {"plugins/host", 6571},     {"plugins/include", 830}, {"plugins/sdk", 2463},
+    {"runtime/analysis", 4056}, {"runtime/cli", 5269},    {"runtime/config", 4101},
+    {"runtime/data", 5826},     {"runtime/exec", 3351},   {"runtime/graph", 5174},
+    {"runtime/launch", 4055},   {"runtime/model", 1353},  {"runtime/parallel", 3223},
+    {"runtime/step", 1525},     {"runtime/system", 483},  {"runtime/tensor", 694},
+    {"runtime/terminal", 419},  {"runtime/train", 7210},  {"runtime/watch", 1349},
 };
 // A function does one thing: the longest body, and how many lines the median and nine of ten may
 // have.

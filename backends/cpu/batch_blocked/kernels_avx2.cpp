@@ -11,32 +11,14 @@ constexpr int kGradientOutputs = 6;
 #define BB_LANES 8
 // Each file uses names of the ones before it.
 // clang-format off
-#include "backends/cpu/batch_blocked/vector_kernels.inc"
-#include "backends/cpu/batch_blocked/conv_kernels.inc"
-#include "backends/cpu/batch_blocked/pooled_kernels.inc"
-#include "backends/cpu/batch_blocked/weight_kernels.inc"
-#include "backends/cpu/batch_blocked/other_kernels.inc"
-#include "backends/cpu/batch_blocked/pair_kernels.inc"
-#include "backends/cpu/batch_blocked/gradient_kernels.inc"
-#include "backends/cpu/batch_blocked/winograd_kernels.inc"
+#include "backends/cpu/batch_blocked/kernels.inc"
 #include "backends/cpu/batch_blocked/small_register_tables.inc"
+#include "backends/cpu/batch_blocked/kernel_table.inc"
 // clang-format on
 }  // namespace
 
 extern const KernelTable kAvx2Kernels;
-const KernelTable kAvx2Kernels = {
-    "avx2",     kLanes,
-    kConv,      sizeof(kConv) / sizeof(kConv[0]),
-    kWeights,   sizeof(kWeights) / sizeof(kWeights[0]),
-    kPairs,     sizeof(kPairs) / sizeof(kPairs[0]),
-    kWinograd,  sizeof(kWinograd) / sizeof(kWinograd[0]),
-    sum_lanes,  avg_pool,
-    max_pool,   max_pool_backward,
-    pool_row,   unpool_row,
-    kPooled,    sizeof(kPooled) / sizeof(kPooled[0]),
-    apply_post, to_block,
-    from_block,
-};
+const KernelTable kAvx2Kernels = kernel_table("avx2");
 
 extern const GradientKernels kAvx2GradientKernels;
 const GradientKernels kAvx2GradientKernels = gradient_kernels("avx2", 420, 10);

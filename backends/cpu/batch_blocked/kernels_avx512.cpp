@@ -9,17 +9,7 @@ namespace backends::cpu::batch_blocked {
 namespace {
 constexpr int kGradientOutputs = 14;
 #define BB_LANES 16
-// Each file uses names of the ones before it.
-// clang-format off
-#include "backends/cpu/batch_blocked/vector_kernels.inc"
-#include "backends/cpu/batch_blocked/conv_kernels.inc"
-#include "backends/cpu/batch_blocked/pooled_kernels.inc"
-#include "backends/cpu/batch_blocked/weight_kernels.inc"
-#include "backends/cpu/batch_blocked/other_kernels.inc"
-#include "backends/cpu/batch_blocked/pair_kernels.inc"
-#include "backends/cpu/batch_blocked/gradient_kernels.inc"
-#include "backends/cpu/batch_blocked/winograd_kernels.inc"
-// clang-format on
+#include "backends/cpu/batch_blocked/kernels.inc"
 
 const ConvKernel kConv[] = {
     {8, 3, {conv_tile<1, 8>, conv_tile<2, 8>, conv_tile<3, 8>}},
@@ -63,22 +53,12 @@ const PairKernel kPairs[] = {
     {2, 2, pair_tile<2, 2>}, {1, 1, pair_tile<1, 1>},
 };
 
+#include "backends/cpu/batch_blocked/kernel_table.inc"
+
 }  // namespace
 
 extern const KernelTable kAvx512Kernels;
-const KernelTable kAvx512Kernels = {
-    "avx512",   kLanes,
-    kConv,      sizeof(kConv) / sizeof(kConv[0]),
-    kWeights,   sizeof(kWeights) / sizeof(kWeights[0]),
-    kPairs,     sizeof(kPairs) / sizeof(kPairs[0]),
-    kWinograd,  sizeof(kWinograd) / sizeof(kWinograd[0]),
-    sum_lanes,  avg_pool,
-    max_pool,   max_pool_backward,
-    pool_row,   unpool_row,
-    kPooled,    sizeof(kPooled) / sizeof(kPooled[0]),
-    apply_post, to_block,
-    from_block,
-};
+const KernelTable kAvx512Kernels = kernel_table("avx512");
 
 extern const GradientKernels kAvx512GradientKernels;
 const GradientKernels kAvx512GradientKernels = gradient_kernels("avx512", 960, 8);

@@ -5,12 +5,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 #include <memory>
 #include <string>
 
 #include "libsvm.h"
-#include "rt/reader.h"
 #include "rt/sdk/host.h"
 
 struct rt_dataset {
@@ -27,8 +25,7 @@ using rt::sdk::Error;
 using rt::sdk::format;
 
 struct Instance {
-  rt_plugin view{};
-  const rt_host* host = nullptr;
+  const rt_host* host;
 };
 
 const rt_option_spec kFirstIndex = {sizeof(rt_option_spec), RT_OPTION_INTEGER, "first_index", "1",
@@ -121,7 +118,8 @@ std::unique_ptr<rt_dataset> open(const rt_host& host, const rt_dataset_request& 
 rt_status open_dataset(void* self, const char*, const rt_dataset_request* request,
                        rt_dataset** dataset, rt_error* error) {
   return rt::sdk::guard(error, [&] {
-    *dataset = open(*static_cast<Instance*>(self)->host, rt::sdk::read_input(request)).release();
+    *dataset =
+        open(*rt::sdk::state_of<Instance>(self).host, rt::sdk::read_input(request)).release();
   });
 }
 
@@ -171,32 +169,18 @@ void close_dataset(rt_dataset* dataset) { delete dataset; }
 const rt_reader_api kReader = {
     sizeof(rt_reader_api), RT_READER_API_VERSION, formats, open_dataset, info, read, close_dataset};
 
-const void* get_interface(void*, const char* name, uint32_t version) {
-  const bool reader =
-      std::strcmp(name, RT_INTERFACE_READER) == 0 && version == RT_READER_API_VERSION;
-  return reader ? &kReader : nullptr;
+rt::sdk::PluginDescription description() {
+  return {.name = "libsvm",  // [a-z][a-z0-9_]*; the first word of dataset.format
+          .vendor = "your name",
+          .version = RUNTIME_PLUGIN_VERSION,
+          .build_id = "libsvm-" RUNTIME_PLUGIN_VERSION,
+          .description = "reads data sets in the format of LIBSVM",
+          .reader = &kReader};
 }
-
-void shutdown(void* self) { delete static_cast<Instance*>(self); }
 
 }  // namespace
 
 extern "C" rt_status rt_plugin_entry(const rt_host* host, rt_negotiation* negotiation,
                                      const rt_plugin** plugin, rt_error* error) {
-  return rt::sdk::guard(error, [&] {
-    rt::sdk::negotiate(negotiation, "libsvm");
-    auto* self = new Instance;
-    self->host = host;
-    self->view.size = sizeof(rt_plugin);
-    self->view.self = self;
-    self->view.name = "libsvm";  // [a-z][a-z0-9_]*; the first word of dataset.format
-    self->view.vendor = "your name";
-    self->view.version = RUNTIME_PLUGIN_VERSION;
-    self->view.build_id = "libsvm-" RUNTIME_PLUGIN_VERSION;
-    self->view.description = "reads data sets in the format of LIBSVM";
-    self->view.get_interface = get_interface;
-    self->view.options = rt::sdk::no_options;
-    self->view.shutdown = shutdown;
-    *plugin = &self->view;
-  });
+  return rt::sdk::make_plugin<Instance>(description, host, negotiation, plugin, error);
 }

@@ -12,10 +12,8 @@ namespace template_communicator {
 namespace {
 
 using rt::sdk::Error;
-
-bool has_peer(int32_t kind) {
-  return kind == RT_BROADCAST || kind == RT_REDUCE || kind == RT_SEND || kind == RT_RECEIVE;
-}
+using rt::sdk::has_peer;
+using rt::sdk::reduces;
 
 // Whether each rank sends a chunk for every rank.
 bool has_chunks(int32_t kind) { return kind == RT_REDUCE_SCATTER || kind == RT_ALL_TO_ALL; }
@@ -71,10 +69,6 @@ void reduce_in_type(const rt_collective& call, const Place& place,
 }
 
 }  // namespace
-
-bool reduces(int32_t kind) {
-  return kind == RT_ALL_REDUCE || kind == RT_REDUCE_SCATTER || kind == RT_REDUCE;
-}
 
 void check(const rt_collective& call, const Place& place) {
   if (call.kind < RT_ALL_REDUCE || call.kind > RT_BARRIER)

@@ -19,9 +19,6 @@ struct Place {
 inline constexpr uint64_t kReducedTypes = RT_DTYPE_BIT(RT_FLOAT32) | RT_DTYPE_BIT(RT_FLOAT64) |
                                           RT_DTYPE_BIT(RT_INT32) | RT_DTYPE_BIT(RT_INT64);
 
-// Whether the collective combines elements, and does not only move them.
-bool reduces(int32_t kind);
-
 // Throws Error unless the plugin does this collective: its kind, type, reduction and peer.
 void check(const rt_collective& call, const Place& place);
 

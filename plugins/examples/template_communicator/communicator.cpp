@@ -4,14 +4,12 @@
 #include <algorithm>
 #include <utility>
 
+namespace template_communicator {
+
+using rt::sdk::Deadline;
 using rt::sdk::Error;
 using rt::sdk::format;
-using template_communicator::Bytes;
-using template_communicator::Clock;
-using template_communicator::Place;
 using namespace std::chrono_literals;
-
-namespace template_communicator {
 
 void Call::finish(std::optional<Error> error) {
   const std::lock_guard lock(mutex_);
@@ -27,12 +25,15 @@ bool Call::wait(Clock::time_point limit) {
   return true;
 }
 
-}  // namespace template_communicator
+void Work::wait(Deadline deadline) {
+  if (call_->wait(deadline)) return;
+  throw Error(RT_ERROR_TIMEOUT, "not all ranks came to the collective in time");
+}
 
-rt_communicator::rt_communicator(const rt_host& host, const std::string& name, const Place& place)
+Communicator::Communicator(const rt_host& host, const std::string& name, const Place& place)
     : transport_(host, name, place.rank), place_(place), thread_([this] { work(); }) {}
 
-rt_communicator::~rt_communicator() {
+Communicator::~Communicator() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
@@ -41,12 +42,11 @@ rt_communicator::~rt_communicator() {
   thread_.join();
 }
 
-void rt_communicator::meet(std::chrono::nanoseconds timeout) {
-  const auto limit = Clock::now() + timeout;
+void Communicator::meet(Deadline deadline) {
   transport_.send("meet", "here", 4);
   std::string missing;
   for (int32_t rank = 0; rank < place_.size; ++rank) {
-    const auto left = std::max<std::chrono::nanoseconds>(limit - Clock::now(), 0ns);
+    const auto left = std::max<std::chrono::nanoseconds>(deadline - Clock::now(), 0ns);
     if (transport_.receive(rank, "meet", 4, left)) continue;
     missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
   }
@@ -55,19 +55,27 @@ void rt_communicator::meet(std::chrono::nanoseconds timeout) {
               RT_SCOPE_COMMUNICATOR);
 }
 
+std::optional<Error> Communicator::failure() const {
+  if (!aborted_) return std::nullopt;
+  return Error(RT_ERROR_ABORTED, "the communicator was aborted", RT_SCOPE_COMMUNICATOR);
+}
+
+void Communicator::expect_alive() const {
+  if (const auto error = failure()) throw Error(*error);
+}
+
 // The same on all ranks that take part.
-std::string rt_communicator::label_of(const rt_collective& call) {
-  if (call.kind != RT_SEND && call.kind != RT_RECEIVE) return std::to_string(collectives_++);
+std::string Communicator::label_of(const rt_collective& call) {
+  if (!rt::sdk::is_transfer(call.kind)) return std::to_string(collectives_++);
   const int32_t from = call.kind == RT_SEND ? place_.rank : call.peer,
                 to = call.kind == RT_SEND ? call.peer : place_.rank;
   const std::string pair = format("%dto%d", from, to);
   return pair + "." + std::to_string(messages_[pair + (call.kind == RT_SEND ? "s" : "r")]++);
 }
 
-std::shared_ptr<template_communicator::Call> rt_communicator::start(const rt_collective& given) {
+std::shared_ptr<Call> Communicator::start(const rt_collective& given) {
   check(given, place_);
-  if (aborted_)
-    throw Error(RT_ERROR_ABORTED, "the communicator was aborted", RT_SCOPE_COMMUNICATOR);
+  expect_alive();
   auto call = std::make_shared<Call>(given, label_of(given));
   const size_t bytes = sent_bytes(given, place_, place_.rank);
   if (bytes > 0) transport_.send(call->label, given.kind == RT_BARRIER ? "b" : given.send, bytes);
@@ -77,7 +85,7 @@ std::shared_ptr<template_communicator::Call> rt_communicator::start(const rt_col
   return call;
 }
 
-void rt_communicator::work() {
+void Communicator::work() {
   for (;;) {
     std::unique_lock lock(mutex_);
     queued_.wait(lock, [&] { return stop_ || !queue_.empty(); });
@@ -97,15 +105,14 @@ void rt_communicator::work() {
 }
 
 // Receives what this rank needs. It waits in short pieces, so that abort() ends the wait.
-void rt_communicator::run(const Call& call) {
+void Communicator::run(const Call& call) {
   std::vector<Bytes> messages;
   for (const int32_t rank : senders(call.collective, place_)) {
     const size_t bytes = sent_bytes(call.collective, place_, rank);
     std::optional<Bytes> message;
     if (bytes == 0) message.emplace();
     while (!message) {
-      if (aborted_)
-        throw Error(RT_ERROR_ABORTED, "the communicator was aborted", RT_SCOPE_COMMUNICATOR);
+      expect_alive();
       message = transport_.receive(rank, call.label, bytes, 20ms);
     }
     messages.push_back(std::move(*message));
@@ -113,9 +120,7 @@ void rt_communicator::run(const Call& call) {
   combine(call.collective, place_, messages);
 }
 
-std::unique_ptr<rt_communicator> rt_communicator::split(int32_t color, int32_t key,
-                                                        std::chrono::nanoseconds timeout) {
-  const auto limit = Clock::now() + timeout;
+std::unique_ptr<Communicator> Communicator::split(int32_t color, int32_t key, Deadline deadline) {
   const auto size = static_cast<size_t>(place_.size);
   const int32_t mine[2] = {color, key};
   std::vector<int32_t> all(2 * size);
@@ -126,7 +131,7 @@ std::unique_ptr<rt_communicator> rt_communicator::split(int32_t color, int32_t k
   gather.receive = all.data();
   gather.count = 2;
   const auto call = start(gather);
-  if (!call->wait(limit)) {
+  if (!call->wait(deadline)) {
     abort();  // the others may still come, and `all` goes with this function
     try {
       call->wait(Clock::time_point::max());
@@ -145,5 +150,7 @@ std::unique_ptr<rt_communicator> rt_communicator::split(int32_t color, int32_t k
   }
   const std::string name = format("%s/split%llu/%d", transport_.name().c_str(),
                                   static_cast<unsigned long long>(number), color);
-  return std::make_unique<rt_communicator>(transport_.host(), name, place);
+  return std::make_unique<Communicator>(transport_.host(), name, place);
 }
+
+}  // namespace template_communicator

@@ -1,4 +1,4 @@
-// The objects behind the opaque types of the contract.
+// The objects behind the opaque types of the contract; rt/sdk/communicator_table.h makes the table.
 #ifndef COMMUNICATOR_H_
 #define COMMUNICATOR_H_
 
@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "collective.h"
-#include "rt/sdk/error.h"
+#include "rt/sdk/communicator_table.h"
 
 namespace template_communicator {
 
@@ -39,36 +39,45 @@ class Call {
   std::optional<rt::sdk::Error> error_;
 };
 
-}  // namespace template_communicator
-
-// The host serializes the calls on a communicator, except abort() and error(), which any thread may
-// call.
-struct rt_communicator {
-  rt_communicator(const rt_host& host, const std::string& name,
-                  const template_communicator::Place& place);
-  ~rt_communicator();  // waits for the collectives that were started
-  rt_communicator(const rt_communicator&) = delete;
-  rt_communicator& operator=(const rt_communicator&) = delete;
-
-  // Meets all ranks. Throws Error (RT_ERROR_TIMEOUT) with the ranks that are missing.
-  void meet(std::chrono::nanoseconds timeout);
-  // Sends this rank's part at once and leaves the rest to the thread of this object, so that no
-  // collective waits for another one to be started.
-  std::shared_ptr<template_communicator::Call> start(const rt_collective& collective);
-  // Returns nullptr for a negative colour.
-  std::unique_ptr<rt_communicator> split(int32_t color, int32_t key,
-                                         std::chrono::nanoseconds timeout);
-  void abort() { aborted_ = true; }
-  bool aborted() const { return aborted_; }
+// What the host knows as rt_work.
+class Work {
+ public:
+  explicit Work(std::shared_ptr<Call> call) : call_(std::move(call)) {}
+  bool poll() { return call_->wait(Clock::now()); }
+  void wait(rt::sdk::Deadline deadline);
 
  private:
-  using Call = template_communicator::Call;
+  const std::shared_ptr<Call> call_;
+};
+
+// What the host knows as rt_communicator. The host serializes the calls on a communicator, except
+// abort() and failure(), which any thread may call.
+class Communicator : public rt::sdk::CommunicatorBase {
+ public:
+  Communicator(const rt_host& host, const std::string& name, const Place& place);
+  ~Communicator();  // waits for the collectives that were started
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  // Meets all ranks. Throws Error (RT_ERROR_TIMEOUT) with the ranks that are missing.
+  void meet(rt::sdk::Deadline deadline);
+  // Sends this rank's part at once and leaves the rest to the thread of this object, so that no
+  // collective waits for another one to be started, and a group has nothing to do.
+  Work* enqueue(const rt_collective& collective) { return new Work(start(collective)); }
+  // Returns nullptr for a negative colour.
+  std::unique_ptr<Communicator> split(int32_t color, int32_t key, rt::sdk::Deadline deadline);
+  void abort() { aborted_ = true; }
+  std::optional<rt::sdk::Error> failure() const;
+
+ private:
+  std::shared_ptr<Call> start(const rt_collective& collective);
+  void expect_alive() const;
   void work();
   void run(const Call& call);
   std::string label_of(const rt_collective& collective);
 
-  const template_communicator::Transport transport_;
-  const template_communicator::Place place_;
+  const Transport transport_;
+  const Place place_;
   uint64_t collectives_ = 0, splits_ = 0;
   // Sends and receives between two ranks match in order, whatever comes between them.
   std::map<std::string, uint64_t> messages_;
@@ -80,8 +89,6 @@ struct rt_communicator {
   std::thread thread_;
 };
 
-struct rt_work {
-  std::shared_ptr<template_communicator::Call> call;
-};
+}  // namespace template_communicator
 
 #endif  // COMMUNICATOR_H_

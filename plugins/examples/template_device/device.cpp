@@ -79,7 +79,3 @@ rt_memory_info rt_device::memory_info() const {
 void rt_stream::copy(void* to, const void* from, uint64_t bytes) { std::memcpy(to, from, bytes); }
 
 void rt_stream::fill(void* to, int32_t value, uint64_t bytes) { std::memset(to, value, bytes); }
-
-int64_t rt_event::elapsed_until(const rt_event& end) const {
-  return std::chrono::nanoseconds(end.recorded_ - recorded_).count();
-}

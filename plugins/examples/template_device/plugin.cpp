@@ -10,17 +10,24 @@ constexpr char kImplementation[] = "template_device";
 const rt_device_api kDeviceApi = rt::sdk::device_table<Devices>();
 const rt_kernel_api kKernelApi =
     rt::sdk::kernel_table<kImplementation, check_supported, make_plan>();
-const rt::sdk::DevicePlugin kPlugin = {"template_device",  // selected by device.backend
-                                       "your name", RUNTIME_PLUGIN_VERSION,
-                                       // Change it with every change of a kernel or layout:
-                                       "template_device-" RUNTIME_PLUGIN_VERSION "-1",
-                                       "a device to start from", &kDeviceApi, &kKernelApi};
+
+rt::sdk::PluginDescription description() {
+  return {.name = "template_device",  // selected by device.backend
+          .vendor = "your name",
+          .version = RUNTIME_PLUGIN_VERSION,
+          // Change it with every change of a kernel or layout:
+          .build_id = "template_device-" RUNTIME_PLUGIN_VERSION "-1",
+          .description = "a device to start from",
+          .device = &kDeviceApi,
+          .kernel = &kKernelApi};
+}
 
 }  // namespace
 }  // namespace template_device
 
 extern "C" rt_status rt_plugin_entry(const rt_host* host, rt_negotiation* negotiation,
                                      const rt_plugin** plugin, rt_error* error) {
-  return rt::sdk::make_device_plugin<template_device::Devices>(template_device::kPlugin, host,
-                                                               negotiation, plugin, error);
+  using template_device::Devices;
+  return rt::sdk::make_plugin<Devices>(template_device::description, host, negotiation, plugin,
+                                       error);
 }

@@ -2,13 +2,13 @@
 #ifndef TEMPLATE_DEVICE_H_
 #define TEMPLATE_DEVICE_H_
 
-#include <chrono>
 #include <functional>
 #include <map>
 #include <mutex>
 
 #include "rt/device.h"
 #include "rt/kernel.h"
+#include "rt/sdk/inline_event.h"
 #include "rt/sdk/kernel_table.h"
 
 namespace template_device {
@@ -48,16 +48,10 @@ struct rt_stream {
   void fill(void* to, int32_t value, uint64_t bytes);
 };
 
-struct rt_event {
+// The stream has done everything in front of an event when it is recorded. For streams with queues
+// see rt/sdk/recorded_event.h.
+struct rt_event : rt::sdk::InlineEvent {
   explicit rt_event(rt_device&) {}
-  void record(rt_stream&) { recorded_ = std::chrono::steady_clock::now(); }
-  void wait(rt_stream&) {}
-  void synchronize() {}
-  bool is_complete() const { return true; }
-  int64_t elapsed_until(const rt_event& end) const;
-
- private:
-  std::chrono::steady_clock::time_point recorded_{};
 };
 
 // One operation on fixed shapes, checked and ready to run.

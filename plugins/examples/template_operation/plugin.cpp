@@ -2,10 +2,6 @@
 // plugins/operations.md of the runtime, "Operations of a plugin".
 #include "rt/sdk/plugin.h"
 
-#include <cstring>
-
-#include "rt/operation_set.h"
-
 namespace template_operation {
 namespace {
 
@@ -54,35 +50,19 @@ constexpr rt_operations_api kOperations = {
       return static_cast<const rt_operation_spec* const*>(kSpecs);
     }};
 
-const void* get_interface(void*, const char* name, uint32_t version) {
-  const bool known =
-      std::strcmp(name, RT_INTERFACE_OPERATIONS) == 0 && version == RT_OPERATIONS_API_VERSION;
-  return known ? &kOperations : nullptr;
+rt::sdk::PluginDescription description() {
+  return {.name = "template_operation",  // what the names of layers and optimizers begin with
+          .vendor = "your name",
+          .version = RUNTIME_PLUGIN_VERSION,
+          .build_id = "template_operation-" RUNTIME_PLUGIN_VERSION,
+          .description = "a layer and an optimizer to start from",
+          .operations = &kOperations};
 }
-
-rt_plugin make_plugin() {
-  rt_plugin plugin{};
-  plugin.size = sizeof(plugin);
-  plugin.name = "template_operation";  // what the names of layers and optimizers begin with
-  plugin.vendor = "your name";
-  plugin.version = RUNTIME_PLUGIN_VERSION;
-  plugin.build_id = "template_operation-" RUNTIME_PLUGIN_VERSION;
-  plugin.description = "a layer and an optimizer to start from";
-  plugin.get_interface = get_interface;
-  plugin.options = rt::sdk::no_options;
-  plugin.shutdown = [](void*) {};  // the plugin has no state
-  return plugin;
-}
-
-const rt_plugin kPlugin = make_plugin();
 
 }  // namespace
 }  // namespace template_operation
 
-extern "C" rt_status rt_plugin_entry(const rt_host*, rt_negotiation* negotiation,
+extern "C" rt_status rt_plugin_entry(const rt_host* host, rt_negotiation* negotiation,
                                      const rt_plugin** plugin, rt_error* error) {
-  return rt::sdk::guard(error, [&] {
-    rt::sdk::negotiate(negotiation, "template_operation");
-    *plugin = &template_operation::kPlugin;
-  });
+  return rt::sdk::make_plugin(template_operation::description, host, negotiation, plugin, error);
 }

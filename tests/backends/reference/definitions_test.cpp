@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "backends/reference/answer.h"
 #include "backends/reference/kernel.h"
 #include "plugins/conformance/conformance.h"
 #include "plugins/conformance/values.h"
+#include "rt/sdk/canonical_layout.h"
 
 namespace backends::reference {
 namespace {
@@ -155,7 +155,7 @@ Kernel kernel_of(const Operation& operation) {
 std::vector<Bytes> outputs_of(const Operation& operation, const std::vector<Bytes>& inputs) {
   const Kernel kernel = kernel_of(operation);
   std::vector<Bytes> outputs;
-  for (const rt_tensor_desc& y : operation.outputs) outputs.emplace_back(tensor_bytes(y));
+  for (const rt_tensor_desc& y : operation.outputs) outputs.emplace_back(rt::sdk::tensor_bytes(y));
   std::vector<const void*> in;
   std::vector<void*> out;
   for (const Bytes& bytes : inputs) in.push_back(bytes.data());

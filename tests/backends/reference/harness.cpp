@@ -7,7 +7,8 @@
 #include <cstring>
 #include <random>
 
-#include "backends/reference/answer.h"
+#include "backends/reference/kernel.h"
+#include "rt/sdk/canonical_layout.h"
 
 namespace backends::reference::testing {
 namespace {
@@ -36,7 +37,7 @@ Array load_as(const std::vector<std::byte>& bytes) {
 
 std::vector<std::byte> to_bytes(const rt_tensor_desc& tensor, const Array& values) {
   EXPECT_EQ(rt::sdk::element_count(tensor), static_cast<int64_t>(values.size()));
-  std::vector<std::byte> bytes(tensor_bytes(tensor));
+  std::vector<std::byte> bytes(rt::sdk::tensor_bytes(tensor));
   if (tensor.dtype == RT_FLOAT64) store_as<double>(values, bytes);
   if (tensor.dtype == RT_FLOAT32) store_as<float>(values, bytes);
   if (tensor.dtype == RT_INT32) store_as<int32_t>(values, bytes);
@@ -74,7 +75,7 @@ std::vector<Array> run(const Operation& op, const std::vector<Array>& inputs, Sa
   std::vector<void*> out_addresses;
   for (size_t i = 0; i < inputs.size(); ++i) in.push_back(to_bytes(op.inputs[i], inputs[i]));
   // Bytes of 0xFF are a NaN, which reveals elements that were not written.
-  for (const auto& y : op.outputs) out.emplace_back(tensor_bytes(y), std::byte{0xFF});
+  for (const auto& y : op.outputs) out.emplace_back(rt::sdk::tensor_bytes(y), std::byte{0xFF});
   for (auto& bytes : in) in_addresses.push_back(bytes.data());
   for (auto& bytes : out) out_addresses.push_back(bytes.data());
   std::vector<std::byte> workspace(kernel.workspace_bytes, std::byte{0xFF});

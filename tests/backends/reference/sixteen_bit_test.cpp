@@ -10,9 +10,9 @@
 #include <limits>
 #include <set>
 
-#include "backends/reference/answer.h"
 #include "plugins/conformance/conformance.h"
 #include "plugins/conformance/values.h"
+#include "rt/sdk/canonical_layout.h"
 #include "rt/sdk/definitions.h"
 
 namespace backends::reference::testing {
@@ -69,7 +69,8 @@ std::vector<Bytes> run_on_bytes(const Operation& operation, const std::vector<By
   const OperationView view(operation);
   const Kernel kernel = make_kernel(rt::sdk::Operation(view.get()));
   std::vector<Bytes> outputs;
-  for (const auto& y : operation.outputs) outputs.emplace_back(tensor_bytes(y), std::byte{0xFF});
+  for (const auto& y : operation.outputs)
+    outputs.emplace_back(rt::sdk::tensor_bytes(y), std::byte{0xFF});
   std::vector<const void*> in;
   std::vector<void*> out;
   for (const Bytes& bytes : inputs) in.push_back(bytes.data());

@@ -12,6 +12,10 @@
 
 namespace {
 
+using namespace collectives::local;
+using rt::sdk::guard;
+using rt::sdk::object_of;
+
 std::string fault;
 rt_communicator_api api = kApi;
 const void* (*faultless_get_interface)(void*, const char*, uint32_t) = nullptr;
@@ -27,7 +31,7 @@ void spoil(rt_collective& call, int32_t size) {
 }
 
 // Completes at once, without doing the collective.
-rt_work& pretend(rt_collective call) {
+Work& pretend(rt_collective call) {
   static Group alone(1);
   call.kind = RT_BARRIER;
   return alone.enter(0, call);
@@ -36,12 +40,14 @@ rt_work& pretend(rt_collective call) {
 rt_status faulty_enqueue(rt_communicator* communicator, const rt_collective* call, rt_work** work,
                          rt_error* error) {
   return guard(error, [&] {
+    auto& rank = object_of<Rank>(communicator);
     rt_collective spoiled = *call;
-    spoil(spoiled, communicator->group->size());
-    collectives::local::check_call(spoiled, communicator->rank, communicator->group->size());
+    spoil(spoiled, rank.group().size());
+    check_call(spoiled, rank.rank(), rank.group().size());
     const bool skipped = (fault == "no_barrier" && call->kind == RT_BARRIER) ||
                          (fault == "no_receive" && call->kind == RT_RECEIVE);
-    *work = skipped ? &pretend(spoiled) : &communicator->group->enter(communicator->rank, spoiled);
+    Work& started = skipped ? pretend(spoiled) : rank.group().enter(rank.rank(), spoiled);
+    *work = reinterpret_cast<rt_work*>(&started);
     if (fault == "overrun" && call->receive != nullptr && call->kind == RT_ALL_REDUCE) {
       const uint64_t bytes = call->count * rt::sdk::dtype_bytes(call->dtype);
       static_cast<char*>(call->receive)[bytes] = 0;
@@ -51,7 +57,7 @@ rt_status faulty_enqueue(rt_communicator* communicator, const rt_collective* cal
 
 rt_status faulty_split(rt_communicator* parent, int32_t color, int32_t, int64_t timeout_ns,
                        rt_communicator** result, rt_error* error) {
-  return split(parent, color, 0, timeout_ns, result, error);  // ignores the key
+  return kApi.split(parent, color, 0, timeout_ns, result, error);  // ignores the key
 }
 
 rt_status faulty_abort(rt_communicator*, rt_error*) { return RT_OK; }

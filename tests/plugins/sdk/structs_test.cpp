@@ -132,9 +132,11 @@ TEST(WriteElement, KeepsTheDistanceOfTheCaller) {
     std::memset(bytes, kUntouched, sizeof(bytes));
     auto* rows = reinterpret_cast<rt_comm_capability*>(bytes);
     rows->size = stride;
-    uint32_t count = 9;
-    list_all_collectives(kAllDtypes, 1, rows, &count);
+    constexpr uint32_t count = 9;
     for (uint32_t i = 0; i < count; ++i) {
+      rt_comm_capability value{};
+      value.collective = static_cast<int32_t>(i) + 1;
+      write_element(rows, i, value);
       const auto* row = reinterpret_cast<rt_comm_capability*>(bytes + i * stride);
       EXPECT_EQ(row->size, stride);
       EXPECT_EQ(row->collective, static_cast<int32_t>(i) + 1);

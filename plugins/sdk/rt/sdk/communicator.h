@@ -3,12 +3,13 @@
 #define RT_SDK_COMMUNICATOR_H_
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <vector>
 
 #include "rt/communicator.h"
 #include "rt/plugin.h"
 #include "rt/sdk/error.h"
-#include "rt/sdk/plugin.h"
 
 namespace rt::sdk {
 
@@ -24,29 +25,45 @@ inline const char* option_text(const rt_comm_options& options, const rt_option_s
   return spec.default_value;
 }
 
-// Implements rt_communicator_api.capabilities for a plugin that supports every collective with
-// every reduction, also in place. `dtypes` and `memory_kinds` are the masks of each row. See
-// rt_communicator_api.capabilities for `rows` and `count`.
-inline void list_all_collectives(uint64_t dtypes, uint32_t memory_kinds, rt_comm_capability* rows,
-                                 uint32_t* count) {
-  constexpr uint32_t kKinds = RT_BARRIER;  // the kinds are 1..RT_BARRIER
-  *count = rows == nullptr ? kKinds : std::min(*count, kKinds);
-  for (uint32_t i = 0; rows != nullptr && i < *count; ++i) {
-    rt_comm_capability row{};
-    row.collective = static_cast<int32_t>(i) + 1;
-    row.dtypes = dtypes;
-    row.reductions = 1u << RT_SUM | 1u << RT_AVERAGE | 1u << RT_MIN | 1u << RT_MAX;
-    row.memory_kinds = memory_kinds;
-    row.flags = RT_COMM_IN_PLACE;
-    write_element(rows, i, row);
+// The rows of a plugin that supports every collective with every reduction, also in place.
+// `dtypes` and `memory_kinds` are the masks of each row; row i is of the collective i + 1.
+inline std::vector<rt_comm_capability> all_collectives(uint64_t dtypes, uint32_t memory_kinds) {
+  std::vector<rt_comm_capability> rows;
+  for (int32_t kind = RT_ALL_REDUCE; kind <= RT_BARRIER; ++kind) {
+    rows.push_back({sizeof(rt_comm_capability), kind, dtypes,
+                    1u << RT_SUM | 1u << RT_AVERAGE | 1u << RT_MIN | 1u << RT_MAX, memory_kinds,
+                    RT_COMM_IN_PLACE, 0});
   }
+  return rows;
 }
 
-// Implements rt_plugin.get_interface for a plugin whose only table is `api`.
-template <const rt_communicator_api& api>
-const void* get_communicator_api(void*, const char* name, uint32_t version) {
-  const bool known = std::strcmp(name, RT_INTERFACE_COMMUNICATOR) == 0 && version == api.version;
-  return known ? &api : nullptr;
+// Whether a collective of this kind combines elements, and does not only move them.
+inline bool reduces(int32_t kind) {
+  return kind == RT_ALL_REDUCE || kind == RT_REDUCE_SCATTER || kind == RT_REDUCE;
+}
+// Whether it moves elements from one rank to another one.
+inline bool is_transfer(int32_t kind) { return kind == RT_SEND || kind == RT_RECEIVE; }
+// Whether rt_collective.peer names a rank: the root, the destination or the source.
+inline bool has_peer(int32_t kind) {
+  return is_transfer(kind) || kind == RT_BROADCAST || kind == RT_REDUCE;
+}
+
+using Deadline = std::chrono::steady_clock::time_point;
+
+// The time `timeout_ns` nanoseconds from now; at most a year, so that it cannot overflow.
+inline Deadline deadline_in(int64_t timeout_ns) {
+  constexpr int64_t kYear = int64_t{365} * 24 * 3600 * 1'000'000'000;
+  return std::chrono::steady_clock::now() +
+         std::chrono::nanoseconds(std::clamp<int64_t>(timeout_ns, 0, kYear));
+}
+
+// Checks, for ranks that meet in the host's key-value store, that there is one, and the rank of the
+// caller. Throws Error (RT_ERROR_UNAVAILABLE or RT_ERROR_INVALID_ARGUMENT).
+inline void expect_meeting_place(const rt_host& host, const rt_comm_options& options) {
+  if (host.kv_set == nullptr || host.kv_get == nullptr)
+    throw Error(RT_ERROR_UNAVAILABLE, "the host offers no key-value store to meet in");
+  if (options.rank >= 0 && options.rank < options.world_size) return;
+  throw Error(RT_ERROR_INVALID_ARGUMENT, format("rank %d of %d", options.rank, options.world_size));
 }
 
 }  // namespace rt::sdk

@@ -3,42 +3,12 @@
 #ifndef RT_SDK_DEVICE_TABLE_H_
 #define RT_SDK_DEVICE_TABLE_H_
 
-#include <algorithm>
-
 #include "rt/device.h"
+#include "rt/sdk/device_checks.h"
 #include "rt/sdk/plugin.h"
 #include "rt/sdk/structs.h"
 
 namespace rt::sdk {
-
-// Checks an index of a device; `count` devices exist.
-inline void expect_device(int32_t index, int32_t count) {
-  if (index >= 0 && index < count) return;
-  throw Error(RT_ERROR_INVALID_ARGUMENT,
-              format("device %d does not exist; the plugin has %d, counted from 0", index, count),
-              RT_SCOPE_DEVICE);
-}
-
-// For devices that do not tell what others use of their memory: all that this plugin has not
-// allocated counts as free.
-inline rt_memory_info own_memory_info(uint64_t total, uint64_t allocated) {
-  rt_memory_info info{};
-  info.total_bytes = total;
-  info.allocated_bytes = allocated;
-  info.free_bytes = total - std::min(total, allocated);
-  return info;
-}
-
-// Throws Error (RT_ERROR_OUT_OF_MEMORY) if more bytes are asked for than are free, or than the
-// device gives at once.
-inline void expect_free(uint64_t bytes, uint64_t free, uint64_t largest) {
-  if (bytes <= std::min(free, largest)) return;
-  throw Error(RT_ERROR_OUT_OF_MEMORY,
-              format("%llu bytes asked for; %llu are free, and the device gives at most %llu at "
-                     "once; use smaller batches",
-                     static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(free),
-                     static_cast<unsigned long long>(largest)));
-}
 
 // Fills the slots for streams and events. The template parameters are rt_stream and so on, which
 // are complete where device_table is used.
@@ -58,6 +28,7 @@ void add_stream_slots(rt_device_api& t) {
   };
   t.fill = [](Stream* stream, void* to, int32_t value, uint64_t bytes, rt_error* error) {
     return guard(error, [&] {
+      expect_byte(value);
       if (bytes > 0) stream->fill(to, value, bytes);
     });
   };
@@ -86,19 +57,19 @@ void add_stream_slots(rt_device_api& t) {
   };
 }
 
-// Makes the table of a plugin whose instance is a DeviceInstance<State> (rt/sdk/plugin.h). All
+// Makes the table of a plugin whose instance is a PluginInstance<State> (rt/sdk/plugin.h). All
 // methods may throw. The plugin defines
 //   State: int32_t count(); rt_device_properties properties(int32_t index);
 //     rt_device* open(int32_t index, const rt_device_options&). `index` is checked before.
-//   rt_device: void* allocate(uint64_t bytes, int32_t kind); void release(void*, int32_t kind);
-//     rt_memory_info memory_info(). Its destructor closes the device.
+//   rt_device: void* allocate(uint64_t bytes, int32_t kind), of at least one byte; void
+//     release(void*, int32_t kind); rt_memory_info memory_info(); if it can tell its load,
+//     rt_utilisation utilisation(), else the slot is NULL. Its destructor closes the device.
 //   rt_stream(rt_device&): synchronize(); copy(void* to, const void* from, uint64_t bytes);
 //     fill(void* to, int32_t value, uint64_t bytes), both of at least one byte. Its destructor
 //     waits for its work.
 //   rt_event(rt_device&): record(rt_stream&); wait(rt_stream&); synchronize(), which throws the
-//   error
-//     of the work; bool is_complete(); int64_t elapsed_until(rt_event& end), in nanoseconds.
-// The slot utilisation stays NULL.
+//     error of the work; bool is_complete(); int64_t elapsed_until(rt_event& end), in nanoseconds.
+//     RecordedEvent and InlineEvent (rt/sdk/inline_event.h) are such classes.
 template <typename State, typename Device = rt_device, typename Stream = rt_stream,
           typename Event = rt_event>
 rt_device_api device_table() {
@@ -124,12 +95,20 @@ rt_device_api device_table() {
   };
   t.close = [](Device* device) { delete device; };
   t.allocate = [](Device* device, uint64_t bytes, int32_t kind, void** address, rt_error* error) {
-    return guard(error, [&] { *address = device->allocate(bytes, kind); });
+    return guard(error, [&] {
+      expect_allocation(bytes, kind);
+      *address = device->allocate(bytes, kind);
+    });
   };
   t.free = [](Device* device, void* address, int32_t kind) { device->release(address, kind); };
   t.memory_info = [](Device* device, rt_memory_info* info, rt_error* error) {
     return guard(error, [&] { write_output(info, device->memory_info()); });
   };
+  if constexpr (requires(Device & device) { device.utilisation(); }) {
+    t.utilisation = [](Device* device, rt_utilisation* result, rt_error* error) {
+      return guard(error, [&] { write_output(result, device->utilisation()); });
+    };
+  }
   add_stream_slots<Device, Stream, Event>(t);
   return t;
 }

@@ -1,8 +1,10 @@
-// The table rt.kernel of a plugin with one implementation per operation, in canonical layouts.
+// The table rt.kernel made from functions and a class of plans, with exceptions turned into
+// statuses; and that of a plugin with one implementation per operation, in canonical layouts.
 #ifndef RT_SDK_KERNEL_TABLE_H_
 #define RT_SDK_KERNEL_TABLE_H_
 
 #include <memory>
+#include <type_traits>
 
 #include "rt/sdk/answer.h"
 
@@ -24,7 +26,45 @@ inline void check_launch(const PlanBase& plan, const rt_launch* launch) {
              launch->output_count, plan.input_count, plan.output_count));
 }
 
-// Makes the table. The plugin defines
+// Makes the table of a plugin that answers queries by itself. The plugin defines
+//   void query(rt_device&, const rt_op_desc*, rt_support*): checks both, and fills the whole
+//   answer; rt_plan* create(rt_device&, const rt_op_desc*): checks it, and makes a plan, which the
+//   table
+//     deletes;
+//   rt_plan: rt_plan_info info() const; void launch(rt_stream&, const rt_launch&), whose launch is
+//     checked by check_launch if rt_plan derives from PlanBase, else by check_input only.
+// Layouts are canonical: set the slots layout_bytes and layout_name for others.
+template <auto query, auto create, typename Plan = rt_plan>
+rt_kernel_api plan_table() {
+  rt_kernel_api t{};
+  t.size = sizeof(t);
+  t.version = RT_KERNEL_API_VERSION;
+  t.query = [](rt_device* device, const rt_op_desc* op, rt_support* support, rt_error* error) {
+    return guard(error, [&] { query(*device, op, support); });
+  };
+  t.create = [](rt_device* device, const rt_op_desc* op, Plan** plan, rt_error* error) {
+    return guard(error, [&] { *plan = create(*device, op); });
+  };
+  t.destroy = [](Plan* plan) { delete plan; };
+  t.info = [](const Plan* plan, rt_plan_info* info, rt_error* error) {
+    return guard(error, [&] { write_output(info, plan->info()); });
+  };
+  t.launch = [](Plan* plan, rt_stream* stream, const rt_launch* launch, rt_error* error) {
+    return guard(error, [&] {
+      if constexpr (std::is_base_of_v<PlanBase, Plan>) {
+        check_launch(*plan, launch);
+      } else {
+        check_input(launch);
+      }
+      plan->launch(*stream, *launch);
+    });
+  };
+  t.layout_bytes = canonical_layout_bytes;
+  t.layout_name = canonical_layout_name;
+  return t;
+}
+
+// Makes the table of a plugin with one implementation per operation. The plugin defines
 //   void check(rt_device&, const Operation&): throws what make would throw, and makes nothing;
 //   rt_plan* make(rt_device&, const Operation&): makes a plan, which the table deletes;
 //   rt_plan, derived from PlanBase: rt_plan_info info() const; void launch(rt_stream&, const
@@ -33,39 +73,20 @@ inline void check_launch(const PlanBase& plan, const rt_launch* launch) {
 // then emits them as operations.
 template <const char* implementation, auto check, auto make, typename Plan = rt_plan>
 rt_kernel_api kernel_table() {
-  rt_kernel_api t{};
-  t.size = sizeof(t);
-  t.version = RT_KERNEL_API_VERSION;
-  t.query = [](rt_device* device, const rt_op_desc* op, rt_support* support, rt_error* error) {
-    return guard(error, [&] {
-      answer_query(Operation(op), {.implementation = implementation}, support,
-                   [&](const Operation& part) { check(*device, part); });
-    });
+  constexpr auto query = [](auto& device, const rt_op_desc* op, rt_support* support) {
+    answer_query(Operation(op), {.implementation = implementation}, support,
+                 [&](const Operation& part) { check(device, part); });
   };
-  t.create = [](rt_device* device, const rt_op_desc* desc, Plan** plan, rt_error* error) {
-    return guard(error, [&] {
-      const Operation op(desc);
-      expect_plannable(op);
-      if (op.post_op_count() > 0)
-        refuse(op, "post-operations, of which query says that none fuses");
-      *plan = make(*device, op);
-      (*plan)->input_count = op.input_count();
-      (*plan)->output_count = op.output_count();
-    });
+  constexpr auto create = [](auto& device, const rt_op_desc* desc) {
+    const Operation op(desc);
+    expect_plannable(op);
+    if (op.post_op_count() > 0) refuse(op, "post-operations, of which query says that none fuses");
+    Plan* const plan = make(device, op);
+    plan->input_count = op.input_count();
+    plan->output_count = op.output_count();
+    return plan;
   };
-  t.destroy = [](Plan* plan) { delete plan; };
-  t.info = [](const Plan* plan, rt_plan_info* info, rt_error* error) {
-    return guard(error, [&] { write_output(info, plan->info()); });
-  };
-  t.launch = [](Plan* plan, rt_stream* stream, const rt_launch* launch, rt_error* error) {
-    return guard(error, [&] {
-      check_launch(*plan, launch);
-      plan->launch(*stream, *launch);
-    });
-  };
-  t.layout_bytes = canonical_layout_bytes;
-  t.layout_name = canonical_layout_name;
-  return t;
+  return plan_table<query, create, Plan>();
 }
 
 // The same for a plan that one function builds. The plugin defines

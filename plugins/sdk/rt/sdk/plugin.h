@@ -3,11 +3,18 @@
 #define RT_SDK_PLUGIN_H_
 
 #include <cstring>
+#include <span>
+#include <string>
+#include <utility>
 
 #include "rt/capture.h"
+#include "rt/communicator.h"
 #include "rt/device.h"
 #include "rt/kernel.h"
+#include "rt/native.h"
+#include "rt/operation_set.h"
 #include "rt/plugin.h"
+#include "rt/reader.h"
 #include "rt/sdk/error.h"
 #include "rt/sdk/structs.h"
 
@@ -38,72 +45,97 @@ inline void negotiate(rt_negotiation* negotiation, const char* plugin) {
       RT_SCOPE_PROCESS);
 }
 
-// A plugin for devices describes itself with the texts of rt_plugin, its two tables, and what it
-// has besides.
-struct DevicePlugin {
-  // The texts of rt_plugin, which live as long as the plugin.
-  const char* name;
+// What a plugin tells of itself: the texts of rt_plugin, its tables, and its keys.
+struct PluginDescription {
+  const char* name;  // [a-z][a-z0-9_]*
   const char* vendor;
-  const char* version;
-  const char* build_id;
+  std::string version;
+  std::string build_id;  // must change with every change of a kernel or layout
   const char* description;
-  const rt_device_api* device;                        // made by device_table(), for example
-  const rt_kernel_api* kernel;                        // made by kernel_table(), for example
-  const rt_capture_api* capture = nullptr;            // nullptr: the device records nothing
-  decltype(rt_plugin::options) options = no_options;  // the keys of [device.<plugin>]
+  // The tables, which live as long as the plugin; nullptr: the plugin does not offer it.
+  const rt_device_api* device = nullptr;              // made by device_table(), for example
+  const rt_kernel_api* kernel = nullptr;              // made by kernel_table(), for example
+  const rt_communicator_api* communicator = nullptr;  // made by communicator_table(), for example
+  const rt_capture_api* capture = nullptr;
+  const rt_native_api* native = nullptr;
+  const rt_operations_api* operations = nullptr;
+  const rt_reader_api* reader = nullptr;
+  // The keys of the plugin's section of the configuration; they live as long as the plugin.
+  std::span<const rt_option_spec* const> options = {};
 };
 
-// One instance of such a plugin. rt_plugin.self points to it, and `state` is what its devices
-// share.
+// One instance of such a plugin. rt_plugin.self points to it, and `state` is what its devices or
+// communicators share: State{const rt_host*} where that is possible, else State{}.
 template <typename State>
-struct DeviceInstance {
-  rt_plugin view{};               // what the host sees
-  DevicePlugin what{};            // what make_device_plugin() was given
-  const rt_host* host = nullptr;  // host->log(...) for messages
-  State state{};                  // made with the instance
+struct PluginInstance {
+  PluginInstance(PluginDescription description, const rt_host* caller)
+      : what(std::move(description)), host(caller), state(make_state(caller)) {}
+
+  const PluginDescription what;
+  const rt_host* const host;  // host->log(...) for messages
+  State state;
+  rt_plugin view = {sizeof(rt_plugin),
+                    0,
+                    this,
+                    what.name,
+                    what.vendor,
+                    what.version.c_str(),
+                    what.build_id.c_str(),
+                    what.description,
+                    get_interface,
+                    options,
+                    shutdown};
+
+ private:
+  static State make_state(const rt_host* host) {
+    if constexpr (requires { State{host}; }) {
+      return State{host};
+    } else {
+      return State{};
+    }
+  }
+  static const void* get_interface(void* self, const char* name, uint32_t version) {
+    const PluginDescription& tables = static_cast<PluginInstance*>(self)->what;
+    const void* found = nullptr;
+    const auto offer = [&](const char* known, const auto* table) {
+      if (table != nullptr && std::strcmp(name, known) == 0 && version == table->version)
+        found = table;
+    };
+    offer(RT_INTERFACE_DEVICE, tables.device);
+    offer(RT_INTERFACE_KERNEL, tables.kernel);
+    offer(RT_INTERFACE_COMMUNICATOR, tables.communicator);
+    offer(RT_INTERFACE_CAPTURE, tables.capture);
+    offer(RT_INTERFACE_NATIVE, tables.native);
+    offer(RT_INTERFACE_OPERATIONS, tables.operations);
+    offer(RT_INTERFACE_READER, tables.reader);
+    return found;
+  }
+  static const rt_option_spec* const* options(void* self, uint32_t* count) {
+    const auto& specs = static_cast<PluginInstance*>(self)->what.options;
+    *count = static_cast<uint32_t>(specs.size());
+    return specs.data();
+  }
+  static void shutdown(void* self) { delete static_cast<PluginInstance*>(self); }
 };
 
-// The state of the instance that the first argument of rt_device_api.count, properties and open is.
+// The state of the instance that the first argument of many functions of the tables is.
 template <typename State>
 State& state_of(void* self) {
-  return static_cast<DeviceInstance<State>*>(self)->state;
+  return static_cast<PluginInstance<State>*>(self)->state;
 }
 
+// The state of a plugin whose tables have none.
+struct NoState {};
+
 // Implements rt_plugin_entry: negotiates the version and makes an instance, which
-// rt_plugin.shutdown deletes.
-template <typename State>
-rt_status make_device_plugin(const DevicePlugin& what, const rt_host* host,
-                             rt_negotiation* negotiation, const rt_plugin** plugin,
-                             rt_error* error) {
-  using Instance = DeviceInstance<State>;
+// rt_plugin.shutdown deletes. `describe` returns the PluginDescription, and may throw.
+template <typename State = NoState, typename Describe>
+rt_status make_plugin(Describe&& describe, const rt_host* host, rt_negotiation* negotiation,
+                      const rt_plugin** plugin, rt_error* error) {
   return guard(error, [&] {
+    PluginDescription what = describe();
     negotiate(negotiation, what.name);
-    auto* const instance = new Instance;
-    instance->what = what;
-    instance->host = host;
-    instance->view = {sizeof(rt_plugin),
-                      0,
-                      instance,
-                      what.name,
-                      what.vendor,
-                      what.version,
-                      what.build_id,
-                      what.description,
-                      nullptr,
-                      what.options,
-                      nullptr};
-    instance->view.get_interface = [](void* self, const char* name,
-                                      uint32_t version) -> const void* {
-      const DevicePlugin& tables = static_cast<Instance*>(self)->what;
-      const auto asked = [&](const char* known, uint32_t its) {
-        return std::strcmp(name, known) == 0 && version == its;
-      };
-      if (asked(RT_INTERFACE_DEVICE, RT_DEVICE_API_VERSION)) return tables.device;
-      if (asked(RT_INTERFACE_KERNEL, RT_KERNEL_API_VERSION)) return tables.kernel;
-      return asked(RT_INTERFACE_CAPTURE, RT_CAPTURE_API_VERSION) ? tables.capture : nullptr;
-    };
-    instance->view.shutdown = [](void* self) { delete static_cast<Instance*>(self); };
-    *plugin = &instance->view;
+    *plugin = &(new PluginInstance<State>(std::move(what), host))->view;
   });
 }
 
