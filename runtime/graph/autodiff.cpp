@@ -416,9 +416,10 @@ void no_gradient(Differentiation&, size_t, const Node& n, ValueId) {
 }
 
 void backward_operation(Differentiation& d, size_t index, const Node& n, ValueId dy) {
-  const Operation& forward = operation_of(d.graph(), n);
-  const Operation& backward = *find_operation(d.graph(), n.op + "_backward");
-  const OperandNames names = names_of(forward), own = names_of(backward);
+  Node named = n;
+  named.op += "_backward";
+  const Operation& backward = operation_of(d.graph(), named);
+  const OperandNames names = names_of(operation_of(d.graph(), n)), own = names_of(backward);
   std::vector<ValueId> inputs, of;
   for (const std::string& name : own.inputs)
     inputs.push_back(name == "d" + names.outputs[0] ? dy : operand(n, names, name));
@@ -429,11 +430,10 @@ void backward_operation(Differentiation& d, size_t index, const Node& n, ValueId
   }
   const std::vector<ValueId> gradients =
       d.build().node(backward.name, inputs, shapes, n.attributes);
-  for (size_t i = 0; i < of.size(); ++i)
-    d.graph().retype(gradients[i], d.graph().value(of[i]).dtype);
   if (backward.definition != nullptr && backward.definition->has(rt::sdk::Definition::kSavesData))
     d.save(index);
   for (size_t i = 0; i < of.size(); ++i) {
+    d.graph().retype(gradients[i], d.graph().value(of[i]).dtype);
     if (d.needs(of[i])) d.add(of[i], gradients[i]);
   }
 }
