@@ -110,6 +110,72 @@ TEST(OperationTable, BackwardOperationsHaveOperandsOfTheForwardOperation) {
   }
 }
 
+TEST(OperationTable, AnOperationWithABackwardOperationHasAGradient) {
+  for (const Operation& row : operations()) {
+    if (find_operation(row.name + "_backward") != nullptr) {
+      EXPECT_NE(row.forward.gradient, no_gradient) << row.name;
+    }
+  }
+}
+
+// Devices that support the base set alone train every model in float32. What a device's fusion
+// makes, and what 16-bit training adds, needs no formula.
+TEST(OperationTable, WhatIsNotInTheBaseSetIsComposed) {
+  const std::set<std::string> others = {RT_OP_CONV2D_POOL2D, RT_OP_CONV2D_POOL2D_BACKWARD_WEIGHTS,
+                                        RT_OP_CROSS_ENTROPY_WITH_GRADIENT, RT_OP_LOSS_SCALE};
+  using rt::sdk::Definition;
+  for (const Operation& row : operations()) {
+    if (row.definition == nullptr || others.contains(row.name)) continue;
+    const bool composed = !row.formula.text.empty() || row.formula_rule != nullptr;
+    EXPECT_TRUE(composed || row.definition->has(Definition::kMandatory | Definition::kBase))
+        << row.name << " needs a row in compositions.cpp";
+  }
+}
+
+// The kinds of which a split gives the right numbers; every kind can be computed whole.
+std::set<Kind> kinds_that(SplitRule split) {
+  switch (split) {
+    case SplitRule::kWhole:
+      break;
+    case SplitRule::kElements:
+      return {Kind::kElementwise, Kind::kConverts, Kind::kCopies};
+    case SplitRule::kChannels:
+      return {Kind::kChooses, Kind::kSum, Kind::kRandom};
+    case SplitRule::kBroadcast:
+      return {Kind::kElementwise, Kind::kAdds};
+    case SplitRule::kNormalised:
+    case SplitRule::kMoments:
+      return {Kind::kNormalisesChannels};
+    case SplitRule::kWeights:
+      return {Kind::kProduct};
+    case SplitRule::kTable:
+      return {Kind::kMoves};
+    case SplitRule::kHeads:
+      return {Kind::kAttention};
+    case SplitRule::kClasses:
+      return {Kind::kLoss, Kind::kChooses};
+    case SplitRule::kTerm:
+      return {Kind::kGradientScale};
+  }
+  return {};
+}
+
+TEST(OperationTable, TheKindAllowsTheSplit) {
+  for (const Operation& row : operations()) {
+    const SplitRule split = row.forward.split;
+    EXPECT_TRUE(split == SplitRule::kWhole || kinds_that(split).contains(row.kind)) << row.name;
+  }
+}
+
+// A device has no kernel of what the core defines, and nothing is composed in 16 bits.
+TEST(OperationTable, WhatTheCoreDefinesStaysFloat32) {
+  for (const Operation& row : operations()) {
+    if (row.defined_by == DefinedBy::kCore && row.name != kCollective) {
+      EXPECT_NE(row.forward.precision, Precision::kNarrow) << row.name;
+    }
+  }
+}
+
 TEST(OperationTable, RulesAgreeWithTheDefinition) {
   for (const Operation& row : operations()) {
     SCOPED_TRACE(row.name);
