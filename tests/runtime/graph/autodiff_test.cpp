@@ -2,15 +2,21 @@
 // reference in float64.
 #include "runtime/graph/autodiff.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "runtime/config/choices.h"
 #include "runtime/error.h"
 #include "runtime/graph/loss_operations.h"
 #include "runtime/graph/open_nodes.h"
+#include "runtime/graph/operation.h"
+#include "runtime/graph/rules.h"
 #include "runtime/graph/scanner.h"
+#include "runtime/graph/signature.h"
 #include "tests/runtime/support/devices.h"
 #include "tests/runtime/support/graph_run.h"
 
@@ -244,13 +250,6 @@ TEST_F(GradientTest, ReduceSumAndMean) {
   expect_gradients(build_.add(weighted_sum(squares), weighted_sum(build_.multiply(mean, mean))));
 }
 
-TEST_F(GradientTest, SoftmaxAndLogSoftmax) {
-  const ValueId x = parameter("x", {3, 4}, -2, 2);
-  const ValueId p = build_.softmax(x);
-  const ValueId l = build_.node1(RT_OP_LOG_SOFTMAX, {x}, {3, 4});
-  expect_gradients(weighted_sum(build_.multiply(p, l)));
-}
-
 TEST_F(GradientTest, CrossEntropyWithL2) {
   const ValueId x = constant("x", {4, 3}, test::random_numbers(12, 5));
   const ValueId w = parameter("w", {5, 3});
@@ -353,6 +352,86 @@ TEST_F(GradientTest, DifferencesAndQuotients) {
   const ValueId sum =
       binary(RT_OP_SUBTRACT, binary(RT_OP_DIVIDE, a, b), binary(RT_OP_DIVIDE, c, b));
   expect_gradients(weighted_sum(binary(RT_OP_SUBTRACT, binary(RT_OP_MULTIPLY, sum, sum), c)));
+}
+
+// Each name stands for a number; where there are no names, any dims will do. A weight [N,1] is
+// stored as [N].
+Dims dims_of(const SignatureOperand& operand) {
+  if (!operand.shaped) return {2, 3};
+  Dims dims;
+  for (const ViewItem& item : operand.view) {
+    if (item.takes != ViewItem::Takes::kNone) dims.push_back(2 + item.name[0] % 4);
+  }
+  return dims.empty() ? Dims{1} : dims;
+}
+
+// Whether a test can make operands of the row: dims of outputs follow from the names of its
+// formula.
+bool says_its_dims(const Operation& row) {
+  if (row.formula.text.empty()) return false;
+  const Signature signature = read_signature(row.formula);
+  std::set<std::string> known;
+  for (const SignatureOperand& operand : signature.inputs) {
+    for (const ViewItem& item : operand.view) known.insert(item.name);
+  }
+  for (const SignatureOperand& operand : signature.outputs) {
+    for (const ViewItem& item : operand.view) {
+      if (item.takes != ViewItem::Takes::kNone && !known.contains(item.name)) return false;
+    }
+  }
+  return true;
+}
+
+std::vector<std::string> with_backward_operation(bool says_dims) {
+  std::vector<std::string> names;
+  for (const Operation& row : operations()) {
+    if (row.forward.gradient == backward_operation && says_its_dims(row) == says_dims)
+      names.push_back(row.name);
+  }
+  return names;
+}
+
+// Every row that names `backward_operation` is tested by its signature, without a line here.
+class GradientOf : public GradientTest, public testing::WithParamInterface<std::string> {};
+
+TEST_P(GradientOf, IsItsBackwardOperation) {
+  const Operation* const backward = find_operation(GetParam() + "_backward");
+  ASSERT_NE(backward, nullptr);
+  const std::vector<std::string> gradients = operand_names(backward->formula).outputs;
+  const Signature signature = read_signature(find_operation(GetParam())->formula);
+  std::map<std::string, ValueId> inputs;
+  std::vector<ValueId> in, out;
+  for (const SignatureOperand& operand : signature.inputs) {
+    const Dims dims = dims_of(operand);
+    const bool varies =
+        std::find(gradients.begin(), gradients.end(), "d" + operand.name) != gradients.end();
+    in.push_back(varies ? parameter(operand.name, dims, 0.2, 1.2)
+                        : constant(operand.name, dims,
+                                   test::random_numbers(element_count(dims), 5, 0.2, 1.2)));
+    inputs[operand.name] = in.back();
+  }
+  for (const SignatureOperand& operand : signature.outputs) {
+    const auto same = inputs.find(operand.name);  // it is updated in place
+    out.push_back(same != inputs.end() ? same->second
+                                       : test::add_value(graph_, "out " + operand.name,
+                                                         ValueKind::kTemporary, dims_of(operand)));
+  }
+  std::vector<Attribute> attributes;
+  for (const std::string& name : signature.attributes) {
+    if (signature.defaults.at(name) == 0) attributes.push_back({name, 0.5});  // most have none
+  }
+  build_.node_into(GetParam(), in, out, attributes);
+  expect_gradients(weighted_sum(out[0]));
+}
+
+INSTANTIATE_TEST_SUITE_P(Operations, GradientOf, testing::ValuesIn(with_backward_operation(true)),
+                         [](const auto& info) { return info.param; });
+
+// The others have a test above.
+TEST(GradientOfOthers, HaveTestsOfTheirOwn) {
+  EXPECT_THAT(with_backward_operation(false),
+              testing::UnorderedElementsAre(RT_OP_MAX_POOL2D, RT_OP_AVG_POOL2D, RT_OP_CROSS_ENTROPY,
+                                            RT_OP_ATTENTION, RT_OP_EMBEDDING));
 }
 
 Attribute number(const char* name, double value) { return {name, value}; }
