@@ -394,8 +394,7 @@ class Rules {
             "missing: it has no default; expected integer, at least 1, or batch_size_per_rank");
     const LrScheduler& schedule = config_.lr_scheduler;
     const bool scales = schedule.scale_with_batch != LrScheduler().scale_with_batch;
-    require(!scales || schedule.reference_batch_size > 0,
-            "lr_scheduler", "reference_batch_size",
+    require(!scales || schedule.reference_batch_size > 0, "lr_scheduler", "reference_batch_size",
             "missing: scale_with_batch needs the batch size that optimizer.lr was chosen for");
   }
 

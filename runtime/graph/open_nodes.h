@@ -20,8 +20,7 @@ OpenOperation make_open_operation(Formula forward, const std::string& gradient,
 // weight[N] -> the weighted sum of l[N,1] [1]. The formulas are those of a row of config::losses();
 // a sample of weight 0 adds nothing to the sum or the gradient, whatever it is.
 OpenOperation make_open_loss(const std::string& op, const std::string& formula,
-                             const std::string& gradient,
-                             const std::vector<Attribute>& attributes);
+                             const std::string& gradient, const std::vector<Attribute>& attributes);
 
 // Throws DeviceError, at the signature of the formula.
 [[noreturn]] void fault(const Formula& formula, const std::string& what);

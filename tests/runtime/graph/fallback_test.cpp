@@ -116,7 +116,8 @@ TEST_F(FallbackTest, WhatNoPluginKnowsIsComposedAndItsPiecesMayFallBack) {
   target_.refuses = {kUniformCrossEntropy, RT_OP_REDUCE};
   EXPECT_THAT(lower(graph_, target_),
               ElementsAre("reduce runs on host:0: fake:0 refuses it (it is refused here)"));
-  EXPECT_THAT(marked_operations(graph_), AllOf(Not(HasSubstr("cross_entropy")), HasSubstr("reduce*")));
+  EXPECT_THAT(marked_operations(graph_),
+              AllOf(Not(HasSubstr("cross_entropy")), HasSubstr("reduce*")));
 }
 
 TEST_F(FallbackTest, WhatOtherPassesLookForIsMarkedAtOnce) {

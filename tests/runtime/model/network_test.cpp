@@ -63,7 +63,7 @@ TEST(Network, LeNet) {
 // By hand: the mean square of 3 and -4 is 12.5.
 TEST(Network, RmsNormDividesByTheRootMeanSquare) {
   Network n = build(model("input = [2]\nlayers = [ { type = \"rms_norm\", eps = 0.5 } ]"), false);
-  EXPECT_THAT(names(n), ElementsAre("rms_norm1.weight"));
+  EXPECT_THAT(parameter_names(n), ElementsAre("rms_norm1.weight"));
   const graph::ValueId y = test::add_output(n.graph, n.output, "y");
   test::GraphRun run(n.graph, test::open_device("reference"));
   run.set(n.features, {3, -4, 0, 0, 1, 1, 2, 0});

@@ -48,8 +48,8 @@ TEST(Choices, EachNameOfTheConfigurationIsWritten) {
   for (const config::Loss& loss : config::losses()) {
     if (loss.of_classes()) continue;
     EXPECT_EQ(loss.formula.empty(), loss.gradient.empty()) << loss.name;
-    const Recipe recipe = {
-        .loss = {loss.name, false, 0, attributes_of(loss, config::Training())}, .targets = 3};
+    const Recipe recipe = {.loss = {loss.name, false, 0, attributes_of(loss, config::Training())},
+                           .targets = 3};
     const Step step = build(Purpose::kTraining, recipe);
     std::set<std::string> losses;
     for (const graph::Node& node : step.graph.nodes) {
