@@ -164,6 +164,8 @@ void max_gradient(Differentiation& d, const Node& n, ValueId dy, const Dims& kep
 // The names of the operands of an operation, by its definition or its formula.
 OperandNames names_of(const Operation& operation) {
   const rt::sdk::Definition* const definition = operation.definition;
+  if (definition == nullptr && operation.formula.signature.empty())
+    throw InternalError("operation '" + operation.name + "' has neither definition nor formula");
   if (definition == nullptr) return operand_names(operation.formula);
   OperandNames names;
   for (const auto& o : definition->inputs) names.inputs.emplace_back(o.name);
@@ -171,14 +173,17 @@ OperandNames names_of(const Operation& operation) {
   return names;
 }
 
-// The operand of `n` with one of these names; kNone if it has none.
+// The operand of `n` with one of these names. Throws InternalError if it has none.
 ValueId operand(const Node& n, const OperandNames& names, const std::string& name) {
   const auto find = [&](const std::vector<std::string>& list, const std::vector<ValueId>& values) {
     const auto at = static_cast<size_t>(std::find(list.begin(), list.end(), name) - list.begin());
     return at < std::min(list.size(), values.size()) ? values[at] : kNone;
   };
   const ValueId input = find(names.inputs, n.inputs);
-  return input != kNone ? input : find(names.outputs, n.outputs);
+  const ValueId found = input != kNone ? input : find(names.outputs, n.outputs);
+  if (found != kNone) return found;
+  throw InternalError("operation '" + n.op + "' has no operand '" + name +
+                      "', which its backward operation names");
 }
 
 // Moves each start of a collective, from node `first` on, to right behind the node that writes its
