@@ -137,7 +137,12 @@ class Work {
  public:
   Work(std::shared_ptr<Owner> owner, const rt_collective& call)
       : owner_(std::move(owner)), call_(owner_->submit(call)) {}
-  ~Work() { owner_->release(call_); }
+  ~Work() {
+    try {
+      owner_->release(call_);
+    } catch (const std::exception&) {  // no memory is left: the owner's end releases the call
+    }
+  }
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
 

@@ -6,6 +6,7 @@
 
 #include "runtime/error.h"
 #include "runtime/graph/rules.h"
+#include "runtime/graph/scanner.h"
 
 namespace runtime::graph {
 
@@ -16,15 +17,15 @@ GradientRule* gradient_of(const OpenOperation& operation, const Formula& formula
   return none ? no_gradient : backward_operation;
 }
 
-// Every rank computes a plugin's operation as a whole, in float32, and no post-operation follows.
-Operation row_of_plugin(const OpenOperation& operation, const Formula& formula) {
+// Every rank computes an open operation as a whole, in float32, and no post-operation follows.
+Operation row_of_open(const OpenOperation& operation, const Formula& formula) {
   Operation row = {formula.op,
                    operation.kind,
                    {gradient_of(operation, formula), SplitRule::kWhole, Precision::kFloat32},
                    Replication::kCopied,
                    is_update(operation.kind) ? Composed::kLate : Composed::kAtOnce,
                    PostOperations::kAlone};
-  row.defined_by = DefinedBy::kPlugin;
+  row.defined_by = formula.op.starts_with(kOwnOperation) ? DefinedBy::kCore : DefinedBy::kPlugin;
   row.formula = formula;
   return row;
 }
@@ -34,8 +35,7 @@ Operation row_of_plugin(const OpenOperation& operation, const Formula& formula) 
 void OperationSet::add(OpenOperation operation) {
   std::string name = operation.forward.op;
   for (const Formula* formula : {&operation.forward, &operation.backward}) {
-    if (!formula->op.empty())
-      rows_.insert_or_assign(formula->op, row_of_plugin(operation, *formula));
+    if (!formula->op.empty()) rows_.insert_or_assign(formula->op, row_of_open(operation, *formula));
   }
   operations_.insert_or_assign(std::move(name), std::move(operation));
 }

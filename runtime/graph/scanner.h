@@ -17,7 +17,7 @@ inline constexpr std::string_view kOwnOperation = "core.";
 
 // A place in a text that moves forward. White space between words and signs is skipped. A text that
 // does not go on as expected throws InternalError, because formulas are part of the program; in a
-// formula of a plugin, whose subject has a dot, it is the plugin's fault, and a DeviceError.
+// formula of a plugin, "<plugin>.<name>", it is the plugin's fault, and a DeviceError.
 class Scanner {
  public:
   Scanner(std::string_view subject, std::string_view text) : subject_(subject), text_(text) {}

@@ -381,7 +381,7 @@ class NetworkBuilder {
     return weight_called(name, layer, p.dims, graph::element_count(p.dims) / outputs, outputs);
   }
 
-  // A plugin's layer sees the features of a flattened image in PyTorch's order.
+  // A layer that is a formula sees the features of a flattened image in PyTorch's order.
   ValueId emit(const Open& open, const Layer& layer, const std::string& name, ValueId x) {
     x = in_order(x);
     build_.layer = name;

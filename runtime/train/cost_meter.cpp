@@ -13,10 +13,6 @@ void CostMeter::begin(StepPrograms& programs, int64_t total) {
   programs.take_collective_times();
 }
 
-void CostMeter::begin_step() {
-  if (!since_) since_ = Clock::now();
-}
-
 void CostMeter::end_step() {
   if (++steps_ != warm_up_) return;
   pause();

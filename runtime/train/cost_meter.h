@@ -21,7 +21,7 @@ class CostMeter {
 
   // Begins with a run of `total` steps.
   void begin(StepPrograms& programs, int64_t total);
-  void begin_step();
+  void begin_step() { since_ = since_.value_or(Clock::now()); }
   void end_step();
   // What follows, until the next step begins, belongs to no step: a validation, a checkpoint. The
   // call waits for the queued steps.

@@ -55,7 +55,7 @@ void Profiler::end_time_between() {
   const int64_t now = exec::SpanRecorder::now();
   spans_.add_host(exec::SpanKind::kBetween, ended_ns_, now);
   ended_ns_ = now;
-  if (cycle_.steps == profiling_.active) end_cycle();
+  if (ends_cycle()) end_cycle();
 }
 
 exec::SpanRecorder* Profiler::begin_step() {

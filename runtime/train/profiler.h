@@ -57,6 +57,8 @@ class Profiler {
   // step and after the last one of a cycle, and there, in synchronous training, for all ranks too.
   // If no other step follows the last one of a cycle, take() ends the cycle.
   exec::SpanRecorder* begin_step();
+  // Whether begin_step() ends a cycle now, which is work of no step.
+  bool ends_cycle() const { return in_cycle_ && cycle_.steps == profiling_.active; }
   // Called after a step.
   void end_step();
   // Called at the end of the run, which may lie within a cycle.

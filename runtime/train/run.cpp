@@ -150,6 +150,7 @@ class Run {
 
   void steps_until(int64_t end) {
     while (trainer_.steps_done() < end && !ended()) {
+      if (profiler_ && profiler_->ends_cycle()) cost_.pause();
       exec::SpanRecorder* const spans = profiler_ ? profiler_->begin_step() : nullptr;
       cost_.begin_step();
       one_step(spans);

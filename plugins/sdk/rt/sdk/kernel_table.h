@@ -28,8 +28,8 @@ inline void check_launch(const PlanBase& plan, const rt_launch* launch) {
 
 // Makes the table of a plugin that answers queries by itself. The plugin defines
 //   void query(rt_device&, const rt_op_desc*, rt_support*): checks both, and fills the whole
-//   answer; rt_plan* create(rt_device&, const rt_op_desc*): checks it, and makes a plan, which the
-//   table
+//     answer;
+//   rt_plan* create(rt_device&, const rt_op_desc*): checks it, and makes a plan, which the table
 //     deletes;
 //   rt_plan: rt_plan_info info() const; void launch(rt_stream&, const rt_launch&), whose launch is
 //     checked by check_launch if rt_plan derives from PlanBase, else by check_input only.
