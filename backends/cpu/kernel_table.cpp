@@ -101,7 +101,7 @@ rt_status layout_name(rt_device* device, const rt_tensor_desc* tensor, char* nam
   });
 }
 
-rt_kernel_api make_table() {
+constexpr rt_kernel_api make_table() {
   rt_kernel_api table = rt::sdk::plan_table<query, create>();
   table.layout_bytes = layout_bytes;
   table.layout_name = layout_name;
@@ -110,7 +110,7 @@ rt_kernel_api make_table() {
 
 }  // namespace
 
-const rt_kernel_api kKernelApi = make_table();
+constinit const rt_kernel_api kKernelApi = make_table();
 
 const Plan* forward_plan(const Operation& op) {
   return op.desc().forward == nullptr ? nullptr : op.desc().forward->plan.get();

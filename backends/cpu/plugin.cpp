@@ -25,7 +25,7 @@ constexpr rt_option_spec kIsaOption = {
     "avx2 or sse41; one value in a process"};
 constexpr const rt_option_spec* kOptions[] = {&kWinogradOption, &kBf16x3Option, &kIsaOption};
 
-const rt_device_api kDeviceApi = rt::sdk::device_table<Devices>();
+constinit const rt_device_api kDeviceApi = rt::sdk::device_table<Devices>();
 
 // Builds of a distribution have no hash of git, so that the version has to tell them apart.
 std::string build_of(const dnnl_version_t& onednn) {

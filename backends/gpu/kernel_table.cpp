@@ -350,7 +350,7 @@ rt_status name_of_layout(rt_device*, const rt_tensor_desc* tensor, char* name, u
   });
 }
 
-rt_kernel_api make_table() {
+constexpr rt_kernel_api make_table() {
   rt_kernel_api table = rt::sdk::plan_table<query, create>();
   table.layout_bytes = layout_bytes;
   table.layout_name = name_of_layout;
@@ -359,7 +359,7 @@ rt_kernel_api make_table() {
 
 }  // namespace
 
-const rt_kernel_api kKernelApi = make_table();
+constinit const rt_kernel_api kKernelApi = make_table();
 
 }  // namespace backends::gpu
 

@@ -8,7 +8,7 @@ namespace {
 // Increase this when a kernel changes, so that tuning results of older builds are ignored.
 constexpr char kBuildId[] = BACKENDS_GPU_BUILD_ID;
 
-const rt_device_api kDeviceApi = rt::sdk::device_table<Devices>();
+constinit const rt_device_api kDeviceApi = rt::sdk::device_table<Devices>();
 
 rt::sdk::PluginDescription description() {
   return {.name = kPluginName,

@@ -14,8 +14,8 @@ rt_plan* create(rt_device&, const rt_op_desc* op) {
   return new rt_plan{Planned(op, op->forward ? &op->forward->planned : nullptr)};
 }
 
-const rt_device_api kDeviceApi = rt::sdk::device_table<Devices>();
-const rt_kernel_api kKernelApi = rt::sdk::plan_table<query, create>();
+constinit const rt_device_api kDeviceApi = rt::sdk::device_table<Devices>();
+constinit const rt_kernel_api kKernelApi = rt::sdk::plan_table<query, create>();
 
 rt::sdk::PluginDescription description() {
   return {.name = "reference",

@@ -96,7 +96,7 @@ rt_plan* create(rt_device& device, const rt_op_desc* op) {
 
 }  // namespace
 
-const rt_kernel_api kKernelTable = rt::sdk::plan_table<query, create>();
+constinit const rt_kernel_api kKernelTable = rt::sdk::plan_table<query, create>();
 
 }  // namespace backends::simulated
 

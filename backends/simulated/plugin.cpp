@@ -12,7 +12,7 @@ rt_device* Simulator::open(int32_t index, const rt_device_options& options) {
 
 namespace {
 
-const rt_device_api kDeviceTable = rt::sdk::device_table<Simulator>();
+constexpr rt_device_api kDeviceTable = rt::sdk::device_table<Simulator>();
 
 // A plugin of minor version 1, whose events say nothing of errors.
 constexpr char kMinorVariable[] = "RUNTIME_SIMULATED_MINOR";
@@ -30,14 +30,14 @@ rt_status silent_query(rt_event* event, rt_error*) {
   return event->is_complete() ? RT_OK : RT_NOT_READY;
 }
 
-rt_device_api make_old_device_table() {
+constexpr rt_device_api make_old_device_table() {
   rt_device_api table = kDeviceTable;
   table.event_synchronize = silent_synchronize;
   table.event_query = silent_query;
   return table;
 }
 
-const rt_device_api kOldDeviceTable = make_old_device_table();
+constinit const rt_device_api kOldDeviceTable = make_old_device_table();
 
 rt::sdk::PluginDescription description() {
   return {.name = "simulated",

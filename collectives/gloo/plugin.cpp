@@ -39,7 +39,8 @@ struct Instance {
   }
 };
 
-const rt_communicator_api kApi = rt::sdk::communicator_table<Instance, Communicator, Work>();
+constinit const rt_communicator_api kApi =
+    rt::sdk::communicator_table<Instance, Communicator, Work>();
 constexpr const rt_option_spec* kOptions[] = {&shared_memory::kOption};
 
 rt::sdk::PluginDescription description() {

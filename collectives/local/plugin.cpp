@@ -68,7 +68,7 @@ struct Instance {
   Hub hub = {};
 };
 
-const rt_communicator_api kApi = rt::sdk::communicator_table<Instance, Rank, Work>();
+constinit const rt_communicator_api kApi = rt::sdk::communicator_table<Instance, Rank, Work>();
 
 rt::sdk::PluginDescription description() {
   return {.name = "local",

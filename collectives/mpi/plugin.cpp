@@ -270,7 +270,8 @@ std::unique_ptr<Communicator> Instance::create(const rt_host& host,
   }
 }
 
-const rt_communicator_api kApi = rt::sdk::communicator_table<Instance, Communicator, Work>();
+constinit const rt_communicator_api kApi =
+    rt::sdk::communicator_table<Instance, Communicator, Work>();
 
 rt::sdk::PluginDescription description() {
   return {.name = "mpi",

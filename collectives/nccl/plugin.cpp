@@ -34,7 +34,8 @@ struct Instance {
   }
 };
 
-const rt_communicator_api kApi = rt::sdk::communicator_table<Instance, Communicator, Work>();
+constinit const rt_communicator_api kApi =
+    rt::sdk::communicator_table<Instance, Communicator, Work>();
 
 std::string library_version() {
   int version = 0;

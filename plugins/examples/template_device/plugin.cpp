@@ -7,8 +7,8 @@ namespace template_device {
 namespace {
 
 constexpr char kImplementation[] = "template_device";
-const rt_device_api kDeviceApi = rt::sdk::device_table<Devices>();
-const rt_kernel_api kKernelApi =
+constinit const rt_device_api kDeviceApi = rt::sdk::device_table<Devices>();
+constinit const rt_kernel_api kKernelApi =
     rt::sdk::kernel_table<kImplementation, check_supported, make_plan>();
 
 rt::sdk::PluginDescription description() {

@@ -27,7 +27,7 @@ Object& object_of(Handle* handle) {
 
 // Fills the slots that join, split and group.
 template <typename State, typename Communicator>
-void add_communicator_slots(rt_communicator_api& t) {
+constexpr void add_communicator_slots(rt_communicator_api& t) {
   t.create = [](void* self, const rt_comm_options* options, rt_communicator** result,
                 rt_error* error) {
     return guard(error, [&] {
@@ -88,7 +88,7 @@ void add_communicator_slots(rt_communicator_api& t) {
 //     which throws Error (RT_ERROR_TIMEOUT) if it has not by then. Its destructor leaves a
 //     collective to go on; a Work that something else owns has void release(), called instead.
 template <typename State, typename Communicator, typename Work>
-rt_communicator_api communicator_table() {
+constexpr rt_communicator_api communicator_table() {
   rt_communicator_api t{};
   t.size = sizeof(t);
   t.version = RT_COMMUNICATOR_API_VERSION;

@@ -13,7 +13,7 @@ namespace rt::sdk {
 // Fills the slots for streams and events. The template parameters are rt_stream and so on, which
 // are complete where device_table is used.
 template <typename Device, typename Stream, typename Event>
-void add_stream_slots(rt_device_api& t) {
+constexpr void add_stream_slots(rt_device_api& t) {
   t.stream_create = [](Device* device, Stream** stream, rt_error* error) {
     return guard(error, [&] { *stream = new Stream(*device); });
   };
@@ -72,7 +72,7 @@ void add_stream_slots(rt_device_api& t) {
 //     RecordedEvent and InlineEvent (rt/sdk/inline_event.h) are such classes.
 template <typename State, typename Device = rt_device, typename Stream = rt_stream,
           typename Event = rt_event>
-rt_device_api device_table() {
+constexpr rt_device_api device_table() {
   rt_device_api t{};
   t.size = sizeof(t);
   t.version = RT_DEVICE_API_VERSION;

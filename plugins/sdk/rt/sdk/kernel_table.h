@@ -35,7 +35,7 @@ inline void check_launch(const PlanBase& plan, const rt_launch* launch) {
 //     checked by check_launch if rt_plan derives from PlanBase, else by check_input only.
 // Layouts are canonical: set the slots layout_bytes and layout_name for others.
 template <auto query, auto create, typename Plan = rt_plan>
-rt_kernel_api plan_table() {
+constexpr rt_kernel_api plan_table() {
   rt_kernel_api t{};
   t.size = sizeof(t);
   t.version = RT_KERNEL_API_VERSION;
@@ -72,7 +72,7 @@ rt_kernel_api plan_table() {
 // `implementation` is what candidates are called. The table offers no post-operations: the host
 // then emits them as operations.
 template <const char* implementation, auto check, auto make, typename Plan = rt_plan>
-rt_kernel_api kernel_table() {
+constexpr rt_kernel_api kernel_table() {
   constexpr auto query = [](auto& device, const rt_op_desc* op, rt_support* support) {
     answer_query(Operation(op), {.implementation = implementation}, support,
                  [&](const Operation& part) { check(device, part); });
@@ -94,7 +94,7 @@ rt_kernel_api kernel_table() {
 //   void add(rt_plan&): throws if the operation is not supported, else adds what launches run.
 // A query builds a plan, too, with `build` false: adding then makes no object of the device.
 template <const char* implementation, auto add, typename Plan = rt_plan>
-rt_kernel_api built_kernel_table() {
+constexpr rt_kernel_api built_kernel_table() {
   constexpr auto check = [](auto& device, const Operation& op) {
     Plan plan(device, op, false);
     add(plan);
