@@ -31,6 +31,8 @@ class Rank : public rt::sdk::CommunicatorBase {
   }
   void abort() { group_->abort(); }
   std::optional<Error> failure() { return group_->failure(); }
+  Group& group() { return *group_; }
+  int32_t rank() const { return rank_; }
 
  private:
   const std::shared_ptr<Group> group_;

@@ -7,7 +7,8 @@ namespace {
 
 constexpr char kImplementation[] = "opencl";
 constinit const rt_device_api kDeviceApi = rt::sdk::device_table<Devices>();
-constinit const rt_kernel_api kKernelApi = rt::sdk::built_kernel_table<kImplementation, add_kernels>();
+constinit const rt_kernel_api kKernelApi =
+    rt::sdk::built_kernel_table<kImplementation, add_kernels>();
 
 rt::sdk::PluginDescription description() {
   return {.name = "opencl",

@@ -30,7 +30,8 @@ struct Instance {
   }
 };
 
-constinit const rt_communicator_api kApi = rt::sdk::communicator_table<Instance, Communicator, Work>();
+constinit const rt_communicator_api kApi =
+    rt::sdk::communicator_table<Instance, Communicator, Work>();
 
 rt::sdk::PluginDescription description() {
   return {.name = "template_communicator",  // selected by comm.backend

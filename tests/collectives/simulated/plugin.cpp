@@ -162,7 +162,8 @@ struct Instance {
   }
 };
 
-constinit const rt_communicator_api kApi = rt::sdk::communicator_table<Instance, Communicator, Work>();
+constinit const rt_communicator_api kApi =
+    rt::sdk::communicator_table<Instance, Communicator, Work>();
 
 rt::sdk::PluginDescription description() {
   return {.name = "simulated_comm",
