@@ -1,5 +1,5 @@
-// What label smoothing adds to the contract's loss of classes: operations that are rows of
-// compositions(), so that every device runs them, as is the gradient, "<name>_backward".
+// Label smoothing adds these operations to the contract's loss of classes. Each is a row of
+// compositions(), so that every device runs it; so is a gradient, "<name>_backward".
 #ifndef RUNTIME_GRAPH_LOSS_OPERATIONS_H_
 #define RUNTIME_GRAPH_LOSS_OPERATIONS_H_
 

@@ -23,8 +23,8 @@ class CostMeter {
   void begin(StepPrograms& programs, int64_t total);
   void begin_step() { since_ = since_.value_or(Clock::now()); }
   void end_step();
-  // What follows, until the next step begins, belongs to no step: a validation, a checkpoint. The
-  // call waits for the queued steps.
+  // Stops the clock until the next step begins, because a validation or a checkpoint belongs to no
+  // step. The call waits for the queued steps.
   void pause();
   // Returns the means; no steps if all were for warming up. The call waits for the queued steps.
   StepCost end();

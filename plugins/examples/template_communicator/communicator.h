@@ -39,7 +39,7 @@ class Call {
   std::optional<rt::sdk::Error> error_;
 };
 
-// What the host knows as rt_work.
+// The host knows an object of this class as rt_work.
 class Work {
  public:
   explicit Work(std::shared_ptr<Call> call) : call_(std::move(call)) {}
@@ -50,8 +50,8 @@ class Work {
   const std::shared_ptr<Call> call_;
 };
 
-// What the host knows as rt_communicator. The host serializes the calls on a communicator, except
-// abort() and failure(), which any thread may call.
+// The host knows an object of this class as rt_communicator. It serializes the calls on a
+// communicator, except abort() and failure(), which any thread may call.
 class Communicator : public rt::sdk::CommunicatorBase {
  public:
   Communicator(const rt_host& host, const std::string& name, const Place& place);

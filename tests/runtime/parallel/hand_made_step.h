@@ -1,4 +1,4 @@
-// What steps that are made by hand consist of, and what passes make of them.
+// The parts of steps that tests make by hand, and functions that find what passes made of them.
 #ifndef TESTS_RUNTIME_PARALLEL_HAND_MADE_STEP_H_
 #define TESTS_RUNTIME_PARALLEL_HAND_MADE_STEP_H_
 

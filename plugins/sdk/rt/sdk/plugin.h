@@ -45,7 +45,7 @@ inline void negotiate(rt_negotiation* negotiation, const char* plugin) {
       RT_SCOPE_PROCESS);
 }
 
-// What a plugin tells of itself: the texts of rt_plugin, its tables, and its keys.
+// A description holds what a plugin tells of itself: the texts of rt_plugin, its tables, its keys.
 struct PluginDescription {
   const char* name;  // [a-z][a-z0-9_]*
   const char* vendor;
