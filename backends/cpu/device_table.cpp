@@ -126,6 +126,7 @@ using backends::cpu::kHeader;
 using backends::cpu::parallel_parts;
 using backends::cpu::system_memory;
 using backends::cpu::SystemMemory;
+using backends::cpu::Team;
 
 void* rt_device::allocate(uint64_t bytes, int32_t) {
   const uint64_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment + kHeader;
@@ -160,7 +161,7 @@ rt_memory_info rt_device::memory_info() const {
 }
 
 void rt_stream::copy(void* destination, const void* source, uint64_t bytes) {
-  engine.bind_calling_thread();
+  const Team::Use use = engine.use_team();
   auto* to = static_cast<char*>(destination);
   const auto* from = static_cast<const char*>(source);
   parallel_parts(engine.threads(), static_cast<int64_t>(bytes), kCopyGrain, 4096,
@@ -170,7 +171,7 @@ void rt_stream::copy(void* destination, const void* source, uint64_t bytes) {
 }
 
 void rt_stream::fill(void* destination, int32_t value, uint64_t bytes) {
-  engine.bind_calling_thread();
+  const Team::Use use = engine.use_team();
   auto* to = static_cast<char*>(destination);
   parallel_parts(
       engine.threads(), static_cast<int64_t>(bytes), kCopyGrain, 4096,

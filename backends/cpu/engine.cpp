@@ -1,14 +1,15 @@
 // Joins the answers of a device's providers, and numbers the algorithms of all of them.
 #include "backends/cpu/engine.h"
 
-#include <omp.h>
-
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 
 #include "backends/cpu/bfloat16/obstacle.h"
 #include "backends/cpu/host_limits.h"
 #include "backends/cpu/layouts.h"
 #include "backends/cpu/onednn_isa.h"
+#include "backends/cpu/onednn_threads.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/system.h"
 #include "rt/sdk/post_ops.h"
@@ -25,6 +26,14 @@ uint64_t global_algorithm(size_t provider, uint32_t own) {
 double peak_flops(const EngineOptions& options, Isa isa) {
   const double per_cycle = isa == Isa::kGeneric ? 8.0 : 32.0;
   return per_cycle * options.gigahertz * options.threads;
+}
+
+// How many threads compute `parts` parts: as many, but no more than there are processors, unless
+// OpenMP's variable OMP_DYNAMIC says "false".
+int team_size(int parts) {
+  const char* text = std::getenv("OMP_DYNAMIC");
+  const std::string_view dynamic = text == nullptr ? "" : text;
+  return dynamic == "false" || dynamic == "FALSE" ? parts : std::min(parts, usable_cores());
 }
 
 // The first operand (outputs from 100) whose type this device does not compute in; -1: none.
@@ -64,7 +73,9 @@ Answer refuse_type(const Operation& op, int32_t operand, const std::string& bflo
 Engine::Engine(const EngineOptions& options)
     : options_(options),
       isa_(options.isa.value_or(widest_isa())),
-      layouts_(std::make_unique<Layouts>()) {
+      layouts_(std::make_unique<Layouts>()),
+      team_(std::make_unique<Team>(team_size(options.threads))) {
+  require_known_openmp();
   limit_onednn(options.isa);
   bfloat16_obstacle_ = cpu::bfloat16_obstacle(
       {has_bfloat16(), processor_name(), options.isa, onednn_uses_bfloat16()});
@@ -74,15 +85,15 @@ Engine::Engine(const EngineOptions& options)
 
 Engine::~Engine() = default;
 
-void Engine::add(std::unique_ptr<Provider> provider) { providers_.push_back(std::move(provider)); }
-
-void Engine::bind_calling_thread() const {
-  if (omp_get_max_threads() != options_.threads) omp_set_num_threads(options_.threads);
-  make_team(options_.threads);
+Team::Use Engine::use_team() const {
+  limit_other_openmp(team_->threads());
+  return Team::Use(*team_);
 }
 
+void Engine::add(std::unique_ptr<Provider> provider) { providers_.push_back(std::move(provider)); }
+
 EngineAnswer Engine::query(const Operation& op) {
-  bind_calling_thread();
+  const Team::Use use = use_team();
   require_headroom();
   if (const int32_t operand = unsupported_operand(op, bfloat16_obstacle_.empty()); operand >= 0) {
     return {refuse_type(op, operand, bfloat16_obstacle_), {}};
@@ -138,7 +149,7 @@ EngineAnswer Engine::query_part(const Operation& op, uint32_t post_ops) {
 }
 
 std::unique_ptr<Plan> Engine::create(const Operation& op) {
-  bind_calling_thread();
+  const Team::Use use = use_team();
   require_headroom();
   if (const int32_t operand = unsupported_operand(op, bfloat16_obstacle_.empty()); operand >= 0) {
     throw rt::sdk::Error(RT_ERROR_UNSUPPORTED, refuse_type(op, operand, bfloat16_obstacle_).reason);

@@ -13,6 +13,7 @@
 #include "backends/cpu/isa.h"
 #include "backends/cpu/kernels/table.h"
 #include "backends/cpu/provider.h"
+#include "backends/cpu/team/team.h"
 
 namespace backends::cpu {
 
@@ -40,7 +41,7 @@ struct EngineAnswer : Answer {
 class Engine {
  public:
   // Throws rt::sdk::Error if oneDNN was already used in this process with another limit than
-  // options.isa.
+  // options.isa, and as require_known_openmp() does.
   explicit Engine(const EngineOptions& options);
   ~Engine();
   // Takes a provider, which is asked after those that were added before. Call it only before any
@@ -49,6 +50,8 @@ class Engine {
   // The table of oneDNN's layouts, which the providers of this device share.
   Layouts& layouts() { return *layouts_; }
 
+  // Into how many parts operations are cut. The bits of results depend on it, so it is the number
+  // of the options, also where fewer processors compute the parts.
   int threads() const { return options_.threads; }
   // May Winograd convolutions be offered?
   bool winograd() const { return options_.winograd; }
@@ -68,10 +71,9 @@ class Engine {
   // How many times faster products of numbers in bfloat16 are than those in float32.
   double bfloat16_speed() const { return has_bfloat16_matrices() ? 8.0 : 1.8; }
 
-  // Makes the OpenMP regions of the calling thread (oneDNN's and ours) use threads() threads. The
-  // first call in a thread starts them and throws rt::sdk::Error (RT_ERROR_OUT_OF_MEMORY) if the
-  // system gives too few; later calls are cheap.
-  void bind_calling_thread() const;
+  // While the result lives, oneDNN and our loops compute with the threads of this device in the
+  // calling thread. Throws as Team::Use does.
+  [[nodiscard]] Team::Use use_team() const;
 
   // Asks every provider for candidates. An operation that no provider serves is an answer with
   // level RT_SUPPORT_REFUSED and a reason. Throws rt::sdk::Error for an invalid description.
@@ -104,6 +106,7 @@ class Engine {
   double peak_ = 1, bandwidth_ = 10;
   std::string bfloat16_obstacle_;
   std::unique_ptr<Layouts> layouts_;
+  std::unique_ptr<Team> team_;
   std::vector<std::unique_ptr<Provider>> providers_;
 };
 

@@ -129,12 +129,13 @@ rt_plan_info rt_plan::info() const {
   return i;
 }
 
-void rt_plan::launch(rt_stream&, const rt_launch& given) {
+void rt_plan::launch(rt_stream& stream, const rt_launch& given) {
   if (plan->info().workspace_bytes > 0 && given.workspace == nullptr) {
     throw rt::sdk::Error(RT_ERROR_INVALID_ARGUMENT,
                          "a launch without the workspace that the plan needs; pass a buffer of the "
                          "plan's workspace size");
   }
+  const backends::cpu::Team::Use use = stream.engine.use_team();
   if (launched.load(std::memory_order_acquire)) {
     plan->launch(given);
   } else {

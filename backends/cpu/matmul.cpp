@@ -235,8 +235,7 @@ std::unique_ptr<Plan> create_gemm(const OnednnContext& context, const Operation&
       chain.apply(kernel, c + begin, begin, end - begin, l.inputs);
     });
   };
-  return std::make_unique<FunctionPlan<decltype(body)>>(context.engine, "onednn:sgemm",
-                                                        std::move(body));
+  return std::make_unique<FunctionPlan<decltype(body)>>("onednn:sgemm", std::move(body));
 }
 
 bool others_canonical(const Operation& op) {

@@ -32,18 +32,13 @@ class FunctionPlan : public Plan {
  public:
   // The name is moved, which clang-tidy 14 does not see in a template.
   // NOLINTNEXTLINE(performance-unnecessary-value-param)
-  FunctionPlan(const Engine& engine, std::string implementation, Body body)
-      : engine_(engine), body_(std::move(body)) {
+  FunctionPlan(std::string implementation, Body body) : body_(std::move(body)) {
     info_.implementation = std::move(implementation);
   }
   PlanInfo& edit() { return info_; }
-  void launch(const rt_launch& launch) override {
-    engine_.bind_calling_thread();
-    body_(launch);
-  }
+  void launch(const rt_launch& launch) override { body_(launch); }
 
  private:
-  const Engine& engine_;
   Body body_;
 };
 
@@ -53,8 +48,7 @@ template <typename Body>
 std::unique_ptr<FunctionPlan<Body>> make_plan(const NativeContext& context, const char* name,
                                               Body body) {
   return std::make_unique<FunctionPlan<Body>>(
-      context.engine, std::string(name) + ":" + kernel_suffix(context.engine.isa()),
-      std::move(body));
+      std::string(name) + ":" + kernel_suffix(context.engine.isa()), std::move(body));
 }
 
 // Address of input or output `i` of a launch, as elements of type T.

@@ -125,8 +125,7 @@ std::unique_ptr<Plan> create_empty(const OnednnContext& context, const Operation
       chain.apply(kernel, output<float>(launch, 0), 0, counts[0], launch.inputs);
     }
   };
-  return std::make_unique<FunctionPlan<decltype(body)>>(context.engine, "native:empty",
-                                                        std::move(body));
+  return std::make_unique<FunctionPlan<decltype(body)>>("native:empty", std::move(body));
 }
 
 }  // namespace

@@ -143,7 +143,6 @@ void PrimitivePlan::set_addresses(const rt_launch& launch) {
 }
 
 void PrimitivePlan::launch(const rt_launch& launch) {
-  engine_.bind_calling_thread();
   if (preload_ >= 0 && launch.outputs[0] != launch.inputs[preload_]) {
     auto* to = static_cast<char*>(launch.outputs[0]);
     const auto* from = static_cast<const char*>(launch.inputs[preload_]);

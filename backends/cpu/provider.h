@@ -59,7 +59,8 @@ struct PlanInfo {
 // An operation of fixed shapes and layouts, ready to run. The constructor makes everything that a
 // launch needs. launch() allocates nothing and may run in several threads at once with different
 // buffers, so a plan with shared state takes a lock. launch() throws rt::sdk::Error. The caller has
-// checked the number of buffers against the operation; buffers, workspace and saved are aligned to
+// checked the number of buffers against the operation, and computes with the engine's team;
+// buffers, workspace and saved are aligned to
 // kAlignment.
 class Plan {
  public:

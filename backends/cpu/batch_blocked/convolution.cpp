@@ -2,9 +2,9 @@
 // of pixels.
 #include "backends/cpu/batch_blocked/convolution.h"
 
-#include <omp.h>
-
 #include <algorithm>
+
+#include "backends/cpu/parallel.h"
 
 namespace backends::cpu::batch_blocked {
 
@@ -138,15 +138,8 @@ void Convolution::run(const float* in, const float* weights, float* out, void* w
                       const PostOps& post) const {
   const auto* packed = static_cast<const float*>(workspace);
   const int64_t units = sample_blocks(shape_.n) * strip_count() * channel_splits_;
-#pragma omp parallel num_threads(threads_)
-  {
-    const int64_t part = omp_get_thread_num(), parts = omp_get_num_threads();
-    pack(weights, workspace, part, parts);
-#pragma omp barrier
-    for (int64_t unit = units * part / parts; unit < units * (part + 1) / parts; ++unit) {
-      run_unit(in, packed, out, post, unit);
-    }
-  }
+  run_parts(threads_, [&](int part) { pack(weights, workspace, part, threads_); });
+  parallel_units(threads_, units, [&](int64_t unit) { run_unit(in, packed, out, post, unit); });
 }
 
 }  // namespace backends::cpu::batch_blocked

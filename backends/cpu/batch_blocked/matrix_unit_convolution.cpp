@@ -1,10 +1,10 @@
 // Runs convolutions on packed bfloat16 pairs by the matrix unit, and estimates their cycles.
 #include "backends/cpu/batch_blocked/matrix_unit_convolution.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <atomic>
+
+#include "backends/cpu/parallel.h"
 
 namespace backends::cpu::batch_blocked {
 
@@ -141,17 +141,16 @@ void MatrixUnitConvolution::run(const float* in, const float* weights, float* ou
   char* const strips = call.packed + channel_tiles_ * taps() * steps_ * kPackedWeights;
   const int64_t units = sample_blocks(shape_.n) * strip_count() * channel_splits_;
   std::atomic<bool> good = true;
-#pragma omp parallel num_threads(threads_)
-  {
-    const int64_t part = omp_get_thread_num(), parts = omp_get_num_threads();
-    if (!pack_weights(call, part, parts)) good = false;
-#pragma omp barrier
+  run_parts(threads_, [&](int part) {
+    if (!pack_weights(call, part, threads_)) good = false;
+  });
+  parallel_parts(threads_, units, 1, 1, [&](int part, int64_t begin, int64_t end) {
     kernels_->begin();
-    for (int64_t unit = units * part / parts; unit < units * (part + 1) / parts && good; ++unit) {
+    for (int64_t unit = begin; unit < end && good; ++unit) {
       if (!run_unit(call, unit, strips + part * strip_bytes())) good = false;
     }
     kernels_->end();
-  }
+  });
   if (!good) exact_.run(in, weights, out, workspace, post);
 }
 

@@ -1,10 +1,10 @@
 // Packs rows of x and dy, multiplies them, and adds up the weight gradients of all threads.
 #include "backends/cpu/batch_blocked/packed_gradient.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <atomic>
+
+#include "backends/cpu/parallel.h"
 
 namespace backends::cpu::batch_blocked {
 
@@ -300,17 +300,11 @@ void PackedGradient::run(const float* x, const float* dy, float* dw, float* db,
                          void* workspace) const {
   const Call call{x, dy, dw, db, static_cast<char*>(workspace)};
   std::atomic<bool> good = true;
-#pragma omp parallel num_threads(threads_)
-  {
-    const int64_t part = omp_get_thread_num(), parts = omp_get_num_threads();
-    // A member per thread, also where the system gives fewer.
-    for (int64_t number = part; number < threads_; number += parts) {
-      if (!Member(*this, call, number).run()) good = false;
-    }
-#pragma omp barrier
-    if (good) finish(call, part, parts);
-  }
-  if (!good) exact_.run(x, dy, dw, db, workspace);
+  run_parts(threads_, [&](int number) {
+    if (!Member(*this, call, number).run()) good = false;
+  });
+  if (!good) return exact_.run(x, dy, dw, db, workspace);
+  run_parts(threads_, [&](int part) { finish(call, part, threads_); });
 }
 
 }  // namespace backends::cpu::batch_blocked

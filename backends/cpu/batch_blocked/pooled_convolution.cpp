@@ -2,9 +2,9 @@
 // chosen.
 #include "backends/cpu/batch_blocked/pooled_convolution.h"
 
-#include <omp.h>
-
 #include <algorithm>
+
+#include "backends/cpu/parallel.h"
 
 namespace backends::cpu::batch_blocked {
 
@@ -112,18 +112,17 @@ void PooledConvolution::run(const float* x, const float* weights, const float* b
   post.ops[post.count++] = {Post::kBias, bias};
   if (shape_.relu) post.ops[post.count++] = {Post::kRelu, nullptr};
   const int64_t count = in_registers_ ? sample_blocks(s.n) * shape_.rows() : strips_.count();
-#pragma omp parallel num_threads(threads_)
-  {
-    const int64_t part = omp_get_thread_num(), parts = omp_get_num_threads();
+  run_parts(threads_, [&](int part) {
     if (in_registers_) {
       const int64_t rows = divide_up(s.o, in_registers_->width) * s.kh * s.kw;
       pack_filters(s, Direction::kForward, in_registers_->width, weights, packed,
-                   rows * part / parts, rows * (part + 1) / parts);
+                   rows * part / threads_, rows * (part + 1) / threads_);
     } else {
-      convolution_.pack(weights, workspace, part, parts);
+      convolution_.pack(weights, workspace, part, threads_);
     }
-#pragma omp barrier
-    for (int64_t i = count * part / parts; i < count * (part + 1) / parts; ++i) {
+  });
+  parallel_parts(threads_, count, 1, 1, [&](int part, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
       if (in_registers_) {
         run_row(x, bias, y, saved, packed, i);
       } else {
@@ -131,7 +130,7 @@ void PooledConvolution::run(const float* x, const float* weights, const float* b
                   packed + packed_floats() + part * strips_.image_floats(), i);
       }
     }
-  }
+  });
 }
 
 }  // namespace backends::cpu::batch_blocked

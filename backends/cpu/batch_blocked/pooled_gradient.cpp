@@ -2,9 +2,9 @@
 // db.
 #include "backends/cpu/batch_blocked/pooled_gradient.h"
 
-#include <omp.h>
-
 #include <algorithm>
+
+#include "backends/cpu/parallel.h"
 
 namespace backends::cpu::batch_blocked {
 
@@ -66,14 +66,12 @@ void PooledGradient::run(const float* x, const float* dy, const uint16_t* saved,
   const int64_t ranges = in_registers ? ranges_per_block() : strips_.per_block();
   const int64_t count = sample_blocks(shape_.conv.n) * ranges;
   const float factor = in_registers && shape_.average ? 0.25f : 1.0f;
-#pragma omp parallel num_threads(threads_)
-  {
-    const int64_t part = omp_get_thread_num(), parts = omp_get_num_threads();
+  run_parts(threads_, [&](int part) {
     float* const image = all + part * thread_floats();
     float* const sums = image + image_floats();
     float* const result = image + of_result;
     std::fill(sums, result, 0.0f);
-    for (int64_t i = count * part / parts; i < count * (part + 1) / parts; ++i) {
+    for (int64_t i = count * part / threads_; i < count * (part + 1) / threads_; ++i) {
       if (in_registers) {
         const int64_t range = i % ranges;
         gradient_.add_windows(x, dy, saved, i / ranges, shape_.rows() * range / ranges,
@@ -83,14 +81,14 @@ void PooledGradient::run(const float* x, const float* dy, const uint16_t* saved,
       }
     }
     gradient_.write_sums(sums, result, result + weights());
-#pragma omp barrier
-    const int64_t results = weights() + shape_.conv.o;
-    for (int64_t i = results * part / parts; i < results * (part + 1) / parts; ++i) {
+  });
+  parallel_for(threads_, weights() + shape_.conv.o, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
       float sum = 0;
-      for (int64_t p = 0; p < parts; ++p) sum += all[p * thread_floats() + of_result + i];
+      for (int64_t p = 0; p < threads_; ++p) sum += all[p * thread_floats() + of_result + i];
       (i < weights() ? dw[i] : db[i - weights()]) = sum * factor;
     }
-  }
+  });
 }
 
 }  // namespace backends::cpu::batch_blocked

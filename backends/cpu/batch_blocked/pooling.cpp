@@ -2,9 +2,9 @@
 // of them.
 #include "backends/cpu/batch_blocked/pooling.h"
 
-#include <omp.h>
-
 #include <algorithm>
+
+#include "backends/cpu/parallel.h"
 
 namespace backends::cpu::batch_blocked {
 
@@ -119,10 +119,9 @@ void Pooling::max_backward_block(const float* dy, const uint8_t* saved, float* d
 
 void Pooling::forward(const float* x, float* y, uint8_t* saved, const PostOps& post) const {
   const int64_t units = sample_blocks(shape_.n) * shape_.p;
-#pragma omp parallel for num_threads(threads_) schedule(static)
-  for (int64_t unit = 0; unit < units; ++unit) {
+  parallel_units(threads_, units, [&](int64_t unit) {
     forward_row(x, y, saved, post, unit / shape_.p, unit % shape_.p);
-  }
+  });
 }
 
 void Pooling::backward(const float* dy, const uint8_t* saved, float* dx,
@@ -130,14 +129,13 @@ void Pooling::backward(const float* dy, const uint8_t* saved, float* dx,
   const bool average = kind_ == PoolKind::kAverage;
   const int64_t rows = average ? shape_.h : 1;
   const int64_t units = sample_blocks(shape_.n) * rows;
-#pragma omp parallel for num_threads(threads_) schedule(static)
-  for (int64_t unit = 0; unit < units; ++unit) {
+  parallel_units(threads_, units, [&](int64_t unit) {
     if (average) {
       average_backward_row(dy, dx, post, unit / rows, unit % rows);
     } else {
       max_backward_block(dy, saved, dx, post, unit);
     }
-  }
+  });
 }
 
 }  // namespace backends::cpu::batch_blocked

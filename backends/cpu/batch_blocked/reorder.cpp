@@ -2,9 +2,9 @@
 // threads.
 #include "backends/cpu/batch_blocked/reorder.h"
 
-#include <omp.h>
-
 #include <algorithm>
+
+#include "backends/cpu/parallel.h"
 
 namespace backends::cpu::batch_blocked {
 
@@ -20,12 +20,11 @@ template <typename Body>
 void for_units(int64_t samples, int64_t elements, int threads, Body body) {
   const int64_t stretches = (elements + kUnit - 1) / kUnit;
   const int64_t units = sample_blocks(samples) * stretches;
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (int64_t unit = 0; unit < units; ++unit) {
+  parallel_units(threads, units, [&](int64_t unit) {
     const int64_t sample = unit / stretches * kBlock, element = unit % stretches * kUnit;
     body(sample, static_cast<int32_t>(std::min<int64_t>(kBlock, samples - sample)), element,
          std::min(kUnit, elements - element));
-  }
+  });
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 // Divides a weight gradient among threads by tiles of dw and, where these are too few, by samples.
 #include "backends/cpu/batch_blocked/weight_gradient.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <limits>
+
+#include "backends/cpu/parallel.h"
 
 namespace backends::cpu::batch_blocked {
 
@@ -249,26 +249,22 @@ void WeightGradient::run(const float* x, const float* dy, float* dw, float* db,
   auto* acc = static_cast<float*>(workspace);
   float* const copies = acc + (keeps_all_ ? groups_ * tiles_ : threads_) * acc_floats();
   const int64_t weights = shape_.o * shape_.kh * shape_.kw * shape_.c;
-#pragma omp parallel num_threads(threads_)
-  {
-    const int64_t part = omp_get_thread_num(), parts = omp_get_num_threads();
-    const Share s = share(part, parts);
+  run_parts(threads_, [&](int part) {
+    const Share s = share(part, threads_);
     const int64_t slot = keeps_all_ ? s.group * tiles_ + s.tile_begin : part;
     float* const to = groups_ > 1 ? copies + s.group * result_floats() : dw;
     float* const bias = !db ? nullptr : groups_ > 1 ? to + weights : db;
     run_share(s, x, dy, to, bias, acc + slot * acc_floats());
-    if (groups_ > 1) {
-#pragma omp barrier
-      const int64_t groups = std::min(groups_, parts);
-      for (int64_t i = result_floats() * part / parts; i < result_floats() * (part + 1) / parts;
-           ++i) {
-        if (i >= weights && !db) break;
-        float sum = copies[i];
-        for (int64_t g = 1; g < groups; ++g) sum += copies[g * result_floats() + i];
-        (i < weights ? dw[i] : db[i - weights]) = sum;
-      }
+  });
+  if (groups_ == 1) return;
+  const int64_t groups = std::min<int64_t>(groups_, threads_);
+  parallel_for(threads_, db ? result_floats() : weights, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      float sum = copies[i];
+      for (int64_t g = 1; g < groups; ++g) sum += copies[g * result_floats() + i];
+      (i < weights ? dw[i] : db[i - weights]) = sum;
     }
-  }
+  });
 }
 
 }  // namespace backends::cpu::batch_blocked

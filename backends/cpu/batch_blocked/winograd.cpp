@@ -2,9 +2,9 @@
 // back.
 #include "backends/cpu/batch_blocked/winograd.h"
 
-#include <omp.h>
-
 #include <algorithm>
+
+#include "backends/cpu/parallel.h"
 
 namespace backends::cpu::batch_blocked {
 
@@ -287,20 +287,14 @@ void Winograd::run(const float* in, const float* weights, float* out, void* work
   const int64_t scratch_floats =
       pass_blocks_ > 0 ? 0 : spectral_in_floats() + spectral_out_floats();
   const int64_t pack_count = pack_units();
-#pragma omp parallel num_threads(threads_)
-  {
-    const int64_t part = omp_get_thread_num(), parts = omp_get_num_threads();
-    float* scratch = packed + packed_floats() + part * scratch_floats;
-    pack(weights, packed, pack_count * part / parts, pack_count * (part + 1) / parts);
-#pragma omp barrier
-    if (pass_blocks_ > 0) {
-      run_by_position(in, packed, out, scratch, post, part, parts);
-    } else {
-      for (int64_t unit = units * part / parts; unit < units * (part + 1) / parts; ++unit) {
-        run_unit(in, packed, out, scratch, post, unit);
-      }
-    }
-  }
+  float* const scratch = packed + packed_floats();
+  parallel_for(threads_, pack_count, 1,
+               [&](int64_t begin, int64_t end) { pack(weights, packed, begin, end); });
+  if (pass_blocks_ > 0) return run_by_position(in, packed, out, scratch, post);
+  parallel_parts(threads_, units, 1, 1, [&](int part, int64_t begin, int64_t end) {
+    for (int64_t unit = begin; unit < end; ++unit)
+      run_unit(in, packed, out, scratch + part * scratch_floats, post, unit);
+  });
 }
 
 }  // namespace backends::cpu::batch_blocked

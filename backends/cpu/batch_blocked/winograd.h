@@ -50,7 +50,7 @@ class Winograd {
   // The other order, in winograd_by_position.cpp. All threads of a team call these.
   struct Pass;
   void run_by_position(const float* in, const float* packed, float* out, float* spectral,
-                       const PostOps& post, int64_t part, int64_t parts) const;
+                       const PostOps& post) const;
   void transform_inputs(const Pass& pass, int64_t unit) const;
   void multiply(const Pass& pass, const float* packed, int64_t unit) const;
   void transform_outputs(const Pass& pass, int64_t unit, const PostOps& post) const;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "backends/cpu/batch_blocked/winograd.h"
+#include "backends/cpu/parallel.h"
 
 namespace backends::cpu::batch_blocked {
 namespace {
@@ -14,13 +15,6 @@ namespace {
 // cache.
 constexpr int64_t kGap = 5 * kBlock;
 constexpr int64_t kChannelsAtOnce = 64;  // of an input transform, so that threads find enough units
-
-// Runs work(unit) for the units of this member of the team.
-template <typename Work>
-void share(int64_t units, int64_t part, int64_t parts, Work work) {
-  for (int64_t unit = units * part / parts; unit < units * (part + 1) / parts; ++unit) work(unit);
-}
-
 }  // namespace
 
 // The tiles of sample blocks `first` to `first + blocks`.
@@ -107,24 +101,21 @@ void Winograd::transform_outputs(const Pass& pass, int64_t unit, const PostOps& 
 }
 
 void Winograd::run_by_position(const float* in, const float* packed, float* out, float* spectral,
-                               const PostOps& post, int64_t part, int64_t parts) const {
+                               const PostOps& post) const {
   const int64_t blocks = sample_blocks(shape_.n);
   for (int64_t first = 0; first < blocks; first += pass_blocks_) {
     Pass pass{in, out, first, std::min(pass_blocks_, blocks - first), 0, spectral, nullptr};
     pass.tiles = pass.blocks * tiles_;
     pass.spectral_out = spectral + pass_in_floats();
-    share(pass.tiles * divide_up(in_channels_, kChannelsAtOnce), part, parts,
-          [&](int64_t unit) { transform_inputs(pass, unit); });
-#pragma omp barrier
-    share(positions() * channel_tiles_, part, parts,
-          [&](int64_t unit) { multiply(pass, packed, unit); });
-#pragma omp barrier
-    share(pass.blocks * channel_tiles_, part, parts,
-          [&](int64_t unit) { transform_outputs(pass, unit, post); });
+    parallel_units(threads_, pass.tiles * divide_up(in_channels_, kChannelsAtOnce),
+                   [&](int64_t unit) { transform_inputs(pass, unit); });
+    parallel_units(threads_, positions() * channel_tiles_,
+                   [&](int64_t unit) { multiply(pass, packed, unit); });
+    parallel_units(threads_, pass.blocks * channel_tiles_,
+                   [&](int64_t unit) { transform_outputs(pass, unit, post); });
     if (forward() || post.count == 0) continue;
-#pragma omp barrier
     const int64_t size = shape_.h * shape_.w * out_channels_ * kBlock;
-    share(pass.blocks, part, parts, [&](int64_t block) {
+    parallel_units(threads_, pass.blocks, [&](int64_t block) {
       const int64_t offset = (first + block) * size;
       kernels_->apply_post(out + offset, offset, size, static_cast<int32_t>(out_channels_), post);
     });

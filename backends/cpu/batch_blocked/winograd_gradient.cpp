@@ -1,10 +1,10 @@
 // Transforms x and dy, sums their products over tiles and samples, and transforms the sums into dw.
 #include "backends/cpu/batch_blocked/winograd_gradient.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <limits>
+
+#include "backends/cpu/parallel.h"
 
 namespace backends::cpu::batch_blocked {
 
@@ -240,21 +240,18 @@ void WinogradGradient::finish_bias(void* workspace, int64_t parts, float* db) co
 void WinogradGradient::run(const float* x, const float* dy, float* dw, float* db,
                            void* workspace) const {
   const int64_t pixels = sample_blocks(shape_.n) * tiles_, tiles = o_tiles_ * c_tiles_;
-#pragma omp parallel num_threads(threads_)
-  {
-    const int64_t part = omp_get_thread_num(), parts = omp_get_num_threads();
+  run_parts(threads_, [&](int part) {
     const Scratch s = scratch(workspace, part);
     std::fill(s.sums, s.bias + shape_.o * kBlock, 0.0f);
-    const int64_t last = pixels * (part + 1) / parts;
-    for (int64_t first = pixels * part / parts; first < last; first += chunk_) {
+    const int64_t last = pixels * (part + 1) / threads_;
+    for (int64_t first = pixels * part / threads_; first < last; first += chunk_) {
       add_pixels(x, dy, first, std::min(chunk_, last - first), db != nullptr, s);
     }
-#pragma omp barrier
-    for (int64_t tile = tiles * part / parts; tile < tiles * (part + 1) / parts; ++tile) {
-      finish(workspace, parts, tile, dw);
-    }
-    if (db && part == 0) finish_bias(workspace, parts, db);
-  }
+  });
+  parallel_parts(threads_, tiles, 1, 1, [&](int part, int64_t begin, int64_t end) {
+    for (int64_t tile = begin; tile < end; ++tile) finish(workspace, threads_, tile, dw);
+    if (db && part == 0) finish_bias(workspace, threads_, db);
+  });
 }
 
 }  // namespace backends::cpu::batch_blocked

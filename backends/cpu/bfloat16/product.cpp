@@ -1,11 +1,10 @@
 // Packs both operands of a bfloat16 product, and multiplies them block by block on all threads.
 #include "backends/cpu/bfloat16/product.h"
 
-#include <omp.h>
-
 #include <algorithm>
 
 #include "backends/cpu/divide.h"
+#include "backends/cpu/parallel.h"
 
 namespace backends::cpu::bfloat16 {
 namespace {
@@ -89,15 +88,8 @@ void Product::run(const Matrix& a, const Matrix& b, float* sums, void* workspace
     pack_right(part(0), b, memory(workspace, 0));
     return multiply(0);
   }
-#pragma omp parallel num_threads(parts())
-  {
-    const int step = omp_get_num_threads();
-    for (int number = omp_get_thread_num(); number < parts(); number += step) {
-      pack_right(part(number), b, memory(workspace, number));
-    }
-#pragma omp barrier
-    for (int number = omp_get_thread_num(); number < parts(); number += step) multiply(number);
-  }
+  run_parts(parts(), [&](int number) { pack_right(part(number), b, memory(workspace, number)); });
+  run_parts(parts(), multiply);
 }
 
 void Product::pack_right(const Part& part, const Matrix& b, const Memory& memory) const {

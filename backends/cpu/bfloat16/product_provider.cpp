@@ -49,7 +49,6 @@ class Bfloat16ProductPlan : public Plan {
   }
 
   void launch(const rt_launch& l) override {
-    engine_.bind_calling_thread();
     const MatrixProduct& p = problem_;
     const auto matrix = [](const void* data, int64_t columns, int64_t rows, bool transposed) {
       const bfloat16::Matrix stored{static_cast<const uint16_t*>(data), transposed ? rows : columns,

@@ -44,7 +44,6 @@ WidenedPlan::WidenedPlan(const Engine& engine, const Operation& op, std::unique_
 }
 
 void WidenedPlan::launch(const rt_launch& launch) {
-  engine_.bind_calling_thread();
   const kernels::Table& kernel = engine_.kernels();
   std::array<const void*, RT_MAX_INPUTS> inputs{};
   std::array<void*, RT_MAX_OUTPUTS> outputs{};

@@ -2,12 +2,12 @@
 // block.
 #include "backends/cpu/products/image_product.h"
 
-#include <omp.h>
-
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "backends/cpu/divide.h"
+#include "backends/cpu/parallel.h"
 
 namespace backends::cpu::products {
 namespace {
@@ -59,18 +59,19 @@ Matrix PackedWeights::matrix(const void* weights) const {
 
 void PackedWeights::pack(const float* weights, void* packed, int threads) const {
   const int64_t columns = kernels_.table->columns;
-  int64_t bad = 0;
-#pragma omp parallel for num_threads(threads) schedule(static) reduction(+ : bad)
-  for (int64_t p = 0; p < panels(); ++p) {
+  std::atomic<bool> good = true;
+  parallel_units(threads, panels(), [&](int64_t p) {
     for (int64_t tap = 0; tap < taps_; ++tap) {
       char* to = const_cast<char*>(panel(packed, p)) +
                  static_cast<uint64_t>(tap * steps_of_tap()) * step_bytes();
-      bad += !kernels_.table->pack_right(matrix(weights).at(tap * c_, p * columns), c_,
-                                         std::min(columns, o_ - p * columns), to);
+      if (!kernels_.table->pack_right(matrix(weights).at(tap * c_, p * columns), c_,
+                                      std::min(columns, o_ - p * columns), to)) {
+        good = false;
+      }
     }
-  }
+  });
   std::memset(packed, 0, kHead);
-  if (bad == 0) return;
+  if (good) return;
   *static_cast<int64_t*>(packed) = 1;
   std::memcpy(static_cast<char*>(packed) + kHead, weights,
               static_cast<size_t>(taps_ * c_ * o_) * sizeof(float));
@@ -173,11 +174,7 @@ void ImageProduct::run(const float* x, const void* packed, float* y, void* works
     const Job job{own, x, packed, y, memory, finish ? &finish : nullptr};
     if (!PackedWeights::is_split(packed) || !run_part(job)) run_exactly(job);
   };
-  if (parts() == 1) return work(0);
-#pragma omp parallel num_threads(parts())
-  for (int number = omp_get_thread_num(); number < parts(); number += omp_get_num_threads()) {
-    work(number);
-  }
+  run_parts(parts(), work);
 }
 
 // Splits the pixels that the patches of these rows read, with zeros for the padding.

@@ -105,7 +105,6 @@ class ImagePlan : public Plan {
   }
 
   void launch(const rt_launch& l) override {
-    engine_.bind_calling_thread();
     auto* y = static_cast<float*>(l.outputs[0]);
     products::Finish finish;
     const auto apply = [&](int64_t row, int64_t rows, int64_t column, int64_t columns) {
@@ -130,7 +129,6 @@ class PackPlan : public Plan {
     info_.implementation = "native:pack_weights";
   }
   void launch(const rt_launch& l) override {
-    engine_.bind_calling_thread();
     weights_.pack(static_cast<const float*>(l.inputs[0]), l.outputs[0], engine_.threads());
   }
 

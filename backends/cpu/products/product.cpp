@@ -1,12 +1,11 @@
 // Divides a product among threads, packs panels of columns, and multiplies blocks of rows by them.
 #include "backends/cpu/products/product.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <atomic>
 
 #include "backends/cpu/divide.h"
+#include "backends/cpu/parallel.h"
 
 namespace backends::cpu::products {
 namespace {
@@ -227,32 +226,26 @@ bool Product::run(const KernelTable& k, const Call& call) const {
   const int64_t widest =
       divide_up(divide_up(sizes_.columns, kernels_.columns), column_parts_) * kernels_.columns;
   std::atomic<bool> good = true;
-#pragma omp parallel num_threads(parts()) if (parts() > 1)
-  {
-    const int first = omp_get_thread_num(), step = omp_get_num_threads();
-    if (k.begin != nullptr) k.begin();
-    for (int64_t column = 0; column < widest; column += blocking.columns) {
-      for (int64_t deep = 0; deep < sizes_.depth; deep += blocking.depth) {
-        // A member for each part, also where the system gives fewer threads.
-        const auto for_parts = [&](auto work) {
-          for (int number = first; number < parts() && good; number += step) {
-            const Part part = this->part(number);
-            const Block block{column, std::min(blocking.columns, part.columns - column), deep,
-                              std::min(blocking.depth, sizes_.depth - deep)};
-            if (part.rows > 0 && block.columns > 0 && !work(part, block)) good = false;
-          }
-        };
-        for_parts([&](const Part& part, const Block& block) {
-          return pack_right(k, call, blocking, part, block);
+  for (int64_t column = 0; column < widest; column += blocking.columns) {
+    for (int64_t deep = 0; deep < sizes_.depth; deep += blocking.depth) {
+      const auto for_parts = [&](auto work) {
+        run_parts(parts(), [&](int number) {
+          const Part part = this->part(number);
+          const Block block{column, std::min(blocking.columns, part.columns - column), deep,
+                            std::min(blocking.depth, sizes_.depth - deep)};
+          if (!good || part.rows <= 0 || block.columns <= 0) return;
+          if (k.begin != nullptr) k.begin();
+          if (!work(part, block)) good = false;
+          if (k.end != nullptr) k.end();
         });
-#pragma omp barrier
-        for_parts([&](const Part& part, const Block& block) {
-          return multiply(k, call, blocking, part, block);
-        });
-#pragma omp barrier
-      }
+      };
+      for_parts([&](const Part& part, const Block& block) {
+        return pack_right(k, call, blocking, part, block);
+      });
+      for_parts([&](const Part& part, const Block& block) {
+        return multiply(k, call, blocking, part, block);
+      });
     }
-    if (k.end != nullptr) k.end();
   }
   return good;
 }

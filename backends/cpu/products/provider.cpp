@@ -36,7 +36,6 @@ class ProductPlan : public Plan {
   }
 
   void launch(const rt_launch& l) override {
-    engine_.bind_calling_thread();
     const MatrixProduct& p = problem_;
     const auto matrix = [](const void* data, int64_t columns, int64_t rows, bool transposed) {
       const products::Matrix stored{static_cast<const float*>(data), transposed ? rows : columns,

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -22,9 +23,8 @@ std::set<std::string> threads_of_this_process() {
 }
 
 // The number of threads that a convolution (oneDNN) and an activation (own kernel) start on a
-// device with that option. It runs in a thread of its own, whose OpenMP pool ends with it. The
-// kernel may list threads of an ended pool for a moment, so their ids are compared, not their
-// number.
+// device with that option: one team serves both. The kernel may list threads of an ended team for a
+// moment, so their ids are compared, not their number.
 int extra_threads(int32_t option, bool on_one_core = false) {
   int extra = -1;
   std::thread([&] {
@@ -56,9 +56,13 @@ int extra_threads(int32_t option, bool on_one_core = false) {
 
 TEST(CpuThreads, OneMeansNoOther) { EXPECT_EQ(extra_threads(1), 0); }
 TEST(CpuThreads, AsManyAsAskedFor) {
+  setenv("OMP_DYNAMIC", "false", /*overwrite=*/1);
   EXPECT_EQ(extra_threads(2), 1);
   EXPECT_EQ(extra_threads(4), 3);
+  EXPECT_EQ(extra_threads(2, /*on_one_core=*/true), 1);
+  unsetenv("OMP_DYNAMIC");
 }
+TEST(CpuThreads, NoMoreThanProcessors) { EXPECT_EQ(extra_threads(4, /*on_one_core=*/true), 0); }
 TEST(CpuThreads, NoneGivenMeansTheUsableCores) {
   EXPECT_EQ(extra_threads(0, /*on_one_core=*/true), 0);
 }

@@ -144,6 +144,8 @@ int main(int argc, char** argv) {
   // they wait for, and cases of milliseconds take a minute. libgomp reads this variable when it is
   // loaded.
   setenv("OMP_WAIT_POLICY", "PASSIVE", /*overwrite=*/0);
+  // As many threads as a case says, also where the processors are fewer.
+  setenv("OMP_DYNAMIC", "false", /*overwrite=*/0);
   differential::Arguments arguments;
   CLI::App app("Random operations on a device against the reference in float64");
   differential::declare(app, arguments);
