@@ -47,11 +47,15 @@ void read_option(const rt_option& option, EngineOptions& options) {
     options.isa = read_isa(value);
     return;
   }
-  const bool is_winograd = key == "winograd";
-  if (!is_winograd && key != "bf16x3") {
-    throw Error(RT_ERROR_INVALID_ARGUMENT,
-                "option '" + std::string(key) + "' is unknown to cpu; known: winograd, bf16x3, isa",
-                RT_SCOPE_DEVICE);
+  bool* const switched = key == "winograd" ? &options.winograd
+                         : key == "bf16x3" ? &options.bf16x3
+                         : key == "pin"    ? &options.pin
+                                           : nullptr;
+  if (switched == nullptr) {
+    throw Error(
+        RT_ERROR_INVALID_ARGUMENT,
+        "option '" + std::string(key) + "' is unknown to cpu; known: winograd, bf16x3, isa, pin",
+        RT_SCOPE_DEVICE);
   }
   if (value != "true" && value != "false") {
     throw Error(
@@ -59,7 +63,7 @@ void read_option(const rt_option& option, EngineOptions& options) {
         "option '" + std::string(key) + "' is '" + std::string(value) + "'; expected true or false",
         RT_SCOPE_DEVICE);
   }
-  (is_winograd ? options.winograd : options.bf16x3) = value == "true";
+  *switched = value == "true";
 }
 
 // `bytes` is a multiple of kAlignment. Large blocks are laid out for large pages, if the system has

@@ -74,7 +74,7 @@ Engine::Engine(const EngineOptions& options)
     : options_(options),
       isa_(options.isa.value_or(widest_isa())),
       layouts_(std::make_unique<Layouts>()),
-      team_(std::make_unique<Team>(team_size(options.threads))) {
+      team_(std::make_unique<Team>(team_size(options.threads), options.pin)) {
   require_known_openmp();
   limit_onednn(options.isa);
   bfloat16_obstacle_ = cpu::bfloat16_obstacle(

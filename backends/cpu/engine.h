@@ -25,6 +25,7 @@ struct EngineOptions {
   bool winograd = true;  // offer Winograd convolutions, which are faster and less exact
   bool bf16x3 =
       true;  // offer float32 products as sums of bfloat16 ones, where a matrix unit does them
+  bool pin = false;        // keep each thread of the team but the calling one on one processor
   std::optional<Isa> isa;  // widest instruction set for our kernels and oneDNN; empty: all that the
                            // processor has
   double gigahertz = 3.5;  // clock frequency, for cost estimates only

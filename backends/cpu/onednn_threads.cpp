@@ -66,8 +66,8 @@ Imports imports_of(const link_map& library) {
   return found;
 }
 
-// The first function of OpenMP that a library takes from others and that is not in kServed; empty if
-// there is none.
+// The first function of OpenMP that a library takes from others and that is not in kServed; empty
+// if there is none.
 std::string unknown_function(const link_map& library) {
   const Imports imports = imports_of(library);
   if (imports.symbols == nullptr || imports.names == nullptr) return {};

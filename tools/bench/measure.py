@@ -21,6 +21,7 @@ class Run:
     times: list  # seconds from the start of the process to each line
     peak_mib: float  # largest resident set
     foreign_load: float  # fraction of all processors that other processes used meanwhile
+    involuntary_switches: int  # how often the system gave the processor of one of its threads to another one
 
     def json(self):
         return json.loads(self.lines[-1])
@@ -55,7 +56,8 @@ def run(command, env=None):
             sys.exit(f"'{' '.join(command)}' ended with {child.returncode}, expected 0 and a result:\n{errors.read()}")
     wall = time.monotonic() - begin
     foreign = busy_seconds() - busy - usage.ru_utime - usage.ru_stime
-    return Run(lines, times, usage.ru_maxrss / 1024, max(0.0, foreign / wall / os.cpu_count()))
+    return Run(lines, times, usage.ru_maxrss / 1024, max(0.0, foreign / wall / os.cpu_count()),
+               usage.ru_nivcsw)
 
 
 class Series:

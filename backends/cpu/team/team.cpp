@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
 
+#include "backends/cpu/team/processors.h"
 #include "rt/sdk/error.h"
 
 namespace backends::cpu {
@@ -26,8 +28,9 @@ std::chrono::nanoseconds polling_of_environment() {
 
 }  // namespace
 
-Team::Team(int threads)
+Team::Team(int threads, bool pins)
     : threads_(threads),
+      pins_(pins),
       polling_(polling_of_environment()),
       members_(static_cast<size_t>(threads)) {}
 
@@ -46,10 +49,17 @@ void Team::start() {
   if (started_.load(std::memory_order_acquire)) return;
   const std::lock_guard lock(mutex_);
   others_.reserve(members_.size() - 1);
+  const std::vector<Processor> processors =
+      pins_ ? processors_of_this_thread() : std::vector<Processor>{};
   try {
     while (static_cast<int>(others_.size()) < threads_ - 1) {
       const int share = static_cast<int>(others_.size()) + 1;
-      others_.emplace_back([this, share] { serve(share); });
+      const auto place = static_cast<size_t>(share) % std::max<size_t>(1, processors.size());
+      const auto own = processors.empty() ? std::nullopt : std::optional(processors[place]);
+      others_.emplace_back([this, share, own] {
+        if (own) pin_to(*own);
+        serve(share);
+      });
     }
   } catch (const std::system_error& e) {
     throw rt::sdk::Error(

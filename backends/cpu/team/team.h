@@ -26,18 +26,19 @@ class Team {
   using Task = void (*)(void* data);
 
   // A team of `threads` threads (at least 1), of which the one that begins a region is the first.
-  // They should not be more than the processors: each waits for all others. Starts no thread.
-  explicit Team(int threads);
+  // They should not be more than the processors: each waits for all others. With `pins` each of the
+  // others stays on one processor, in the order of processors.h. Starts no thread.
+  explicit Team(int threads, bool pins = false);
   ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
   int threads() const { return threads_; }
 
-  // Calls task(data) once for each of `parts` parts, which may be more than the threads, and returns
-  // when all calls have. part() tells them apart. The task throws nothing. A thread that comes late,
-  // because it slept or another process had its processor, finds its parts done by the thread that
-  // began the region. In a region the calling thread runs all parts.
+  // Calls task(data) once for each of `parts` parts, which may be more than the threads, and
+  // returns when all calls have. part() tells them apart. The task throws nothing. A thread that
+  // comes late, because it slept or another process had its processor, finds its parts done by the
+  // thread that began the region. In a region the calling thread runs all parts.
   void run_parts(int parts, Task task, void* data);
 
   // Like run_parts(), but the parts, at most threads() of them, run at the same time and may call
@@ -70,8 +71,8 @@ class Team {
   };
 
  private:
-  // What the thread that begins regions and another one of the team tell each other. Each share of a
-  // region, and what follows after each meeting, has a number: `go` says that it can begin,
+  // What the thread that begins regions and another one of the team tell each other. Each share of
+  // a region, and what follows after each meeting, has a number: `go` says that it can begin,
   // `arrived` that it is done.
   struct Member {
     Signal go, arrived;
@@ -103,6 +104,7 @@ class Team {
   bool take(Member& member, uint32_t number);
 
   const int threads_;
+  const bool pins_;
   const std::chrono::nanoseconds polling_;
   std::vector<Member> members_;  // the first is not used
   std::vector<std::thread> others_;

@@ -2,6 +2,7 @@
 #include "backends/cpu/team/team.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -14,12 +15,16 @@
 #include <vector>
 
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/team/processors.h"
 
 namespace tests::cpu {
 namespace {
 
 using backends::cpu::parallel_parts;
+using backends::cpu::Processor;
+using backends::cpu::processors_of_this_thread;
 using backends::cpu::run_parts;
+using backends::cpu::sort_for_threads;
 using backends::cpu::Team;
 
 auto threads_of_this_process() {
@@ -86,7 +91,8 @@ void hold(int) {
   }
 }
 
-// A signal holds the other thread, as a scheduler would that gives its processor to another process.
+// A signal holds the other thread, as a scheduler would that gives its processor to another
+// process.
 TEST(Team, TheFirstThreadDoesWhatALateOneHasNotBegun) {
   Team team(2);
   const Team::Use use(team);
@@ -179,6 +185,38 @@ TEST(Team, RegionsOfSeveralCallersFollowEachOther) {
   other.join();
   EXPECT_EQ(done, 2 * 200 * 3);
   EXPECT_LE(most, 3);
+}
+
+TEST(Processors, OneNodeIsFilledBeforeTheNextAndCoresBeforeTheirSecondThreads) {
+  // Two nodes with two cores each; processors 4 to 7 are the second hardware threads.
+  std::vector<Processor> all = {{0, 1, 0}, {1, 0, 0}, {2, 0, 0}, {3, 1, 0},
+                                {4, 1, 1}, {5, 0, 1}, {6, 0, 1}, {7, 1, 1}};
+  sort_for_threads(all);
+  std::vector<int> numbers;
+  for (const Processor& processor : all) numbers.push_back(processor.number);
+  EXPECT_EQ(numbers, (std::vector<int>{1, 2, 5, 6, 0, 3, 4, 7}));
+}
+
+TEST(Processors, AreThoseOfTheThread) {
+  cpu_set_t usable;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(usable), &usable), 0);
+  const auto processors = processors_of_this_thread();
+  EXPECT_EQ(static_cast<int>(processors.size()), CPU_COUNT(&usable));
+  for (const Processor& processor : processors) EXPECT_TRUE(CPU_ISSET(processor.number, &usable));
+}
+
+TEST(Team, PinsTheOtherThreadsToOneProcessorEach) {
+  const auto processors = processors_of_this_thread();
+  Team team(2, /*pins=*/true);
+  const Team::Use use(team);
+  std::atomic<int> pinned = -1, own = 0;
+  run_together(team, 2, [&](int part, int) {
+    const auto now = processors_of_this_thread();
+    if (part == 0) own = static_cast<int>(now.size());
+    if (part == 1 && now.size() == 1) pinned = now[0].number;
+  });
+  EXPECT_EQ(own, static_cast<int>(processors.size()));
+  EXPECT_EQ(pinned, processors[1 % processors.size()].number);
 }
 
 // The ranges that parallel_parts() makes, in the order of their parts.
