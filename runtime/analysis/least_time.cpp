@@ -68,6 +68,7 @@ LeastTime least_time(const exec::Program& program, int64_t passes, const DeviceL
   const graph::Graph& graph = program.graph();
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const graph::Node& node = graph.nodes[i];
+    if (program.is_kept_right(i)) continue;
     const bool once = node.phase == graph::Phase::kUpdate || node.phase == graph::Phase::kPack;
     const bool own = graph::has_kernel(node) && !node.on_fallback;
     const auto* work = own ? &program.kernel(i).work() : nullptr;

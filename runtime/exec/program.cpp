@@ -144,21 +144,23 @@ std::vector<NodeNeeds> Program::needs() {
   return needs;
 }
 
+namespace {
+
 // "conv2d of layer 'conv1': output 0 (float32 [256, 24, 24, 20])".
-std::string Program::operand_of(const PlacedBuffer& buffer) const {
+std::string operand_of(const graph::Graph& graph, const PlacedBuffer& buffer) {
   const auto of = [](const Node& node, const std::string& operand) {
     return node.op + " of layer '" + node.layer + "': " + operand;
   };
-  if (buffer.values.empty()) return of(graph_.nodes[buffer.first], "its workspace");
+  if (buffer.values.empty()) return of(graph.nodes[buffer.first], "its workspace");
   const ValueId v = buffer.values.front();
-  const Value& value = graph_.value(v);
+  const Value& value = graph.value(v);
   const std::string shape =
       " (" + graph::name_of(value.dtype) + " " + graph::to_string(value.dims) + ")";
-  for (const Node& node : graph_.nodes) {
+  for (const Node& node : graph.nodes) {
     if (node.saved == v) return of(node, "what it saves for its gradient");
     for (const auto* list : {&node.outputs, &node.inputs}) {
       const auto found = std::find_if(list->begin(), list->end(), [&](ValueId operand) {
-        return operand != kNone && graph_.storage(operand) == v;
+        return operand != kNone && graph.storage(operand) == v;
       });
       if (found == list->end()) continue;
       return of(node, (list == &node.outputs ? "output " : "input ") +
@@ -168,6 +170,8 @@ std::string Program::operand_of(const PlacedBuffer& buffer) const {
   return "'" + value.name + "'" + shape;
 }
 
+}  // namespace
+
 void Program::expect_pieces(const Placement& placement) const {
   const bool trains = std::any_of(graph_.nodes.begin(), graph_.nodes.end(),
                                   [](const Node& n) { return n.phase == Phase::kBackward; });
@@ -175,7 +179,7 @@ void Program::expect_pieces(const Placement& placement) const {
     if (b.bytes <= arena_.piece()) continue;
     throw plugins::host::Error(
         RT_ERROR_OUT_OF_MEMORY,
-        "this batch does not fit " + device_->id() + ": " + operand_of(b) + " has " +
+        "this batch does not fit " + device_->id() + ": " + operand_of(graph_, b) + " has " +
             std::to_string(b.bytes) + " bytes, and one buffer there has at most " +
             std::to_string(device_->largest_buffer()) + "; use a smaller " +
             (trains ? "training.micro_batch_size" : "training.global_batch_size") +
@@ -360,6 +364,10 @@ void Program::find_kept_packs() {
       changed.insert(packed);
     }
   }
+}
+
+bool Program::is_kept_right(size_t node) const {
+  return std::ranges::count(kept_versions_, packed_versions_[node]) > 0;
 }
 
 void Program::finish_update() {

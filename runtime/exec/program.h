@@ -98,6 +98,9 @@ class Program {
   // RT_OP_* flags of rt_op_desc that every kernel was made with.
   uint32_t operation_flags() const { return flags_; }
   const plugins::host::Kernel& kernel(size_t node) const { return kernels_[node]; }
+  // Whether a node packs parameters only before the first step, because the update keeps the packed
+  // copy right.
+  bool is_kept_right(size_t node) const;
   // The nodes that another device runs.
   const Fallback& fallback() const { return fallback_; }
   const MemoryReport& memory() const { return memory_; }
@@ -122,7 +125,6 @@ class Program {
   std::vector<NodeNeeds> needs();
   void place();
   void expect_pieces(const Placement& placement) const;
-  std::string operand_of(const PlacedBuffer& buffer) const;
   void check_promise(const rt_plan_info& info, const graph::Node& node) const;
   void bind();
   void write_constants();

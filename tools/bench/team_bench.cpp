@@ -41,7 +41,10 @@ void measure(int threads) {
   Team team(threads);
   const Team::Use use(team);
   const auto parts = [&] { backends::cpu::run_parts(threads, [](int) {}); };
-  const auto together = [&] { team.run_together(threads, [](void*) { Team::meet(); }, nullptr); };
+  const auto together = [&] {
+    team.run_together(
+        threads, [](void*) { Team::meet(); }, nullptr);
+  };
   const auto libgomp = [&] {
 #pragma omp parallel num_threads(threads)
     {
@@ -49,9 +52,10 @@ void measure(int threads) {
     }
   };
   using std::chrono::microseconds;
-  std::printf("%7d %12.2f %12.2f %12.2f %16.2f %16.2f\n", threads, median_us(microseconds(0), parts),
-              median_us(microseconds(0), together), median_us(microseconds(0), libgomp),
-              median_us(microseconds(2000), parts), median_us(microseconds(2000), libgomp));
+  std::printf("%7d %12.2f %12.2f %12.2f %16.2f %16.2f\n", threads,
+              median_us(microseconds(0), parts), median_us(microseconds(0), together),
+              median_us(microseconds(0), libgomp), median_us(microseconds(2000), parts),
+              median_us(microseconds(2000), libgomp));
 }
 
 }  // namespace
@@ -59,8 +63,10 @@ void measure(int threads) {
 int main(int count, char** arguments) {
   const int most = count > 1 ? std::atoi(arguments[1])
                              : static_cast<int>(std::max(2U, std::thread::hardware_concurrency()));
-  std::printf("microseconds  independent  one barrier      libgomp    independent,         libgomp,\n");
-  std::printf("threads             parts   in the team  with barrier   after 2 ms idle  after 2 ms idle\n");
+  std::printf(
+      "microseconds  independent  one barrier      libgomp    independent,         libgomp,\n");
+  std::printf(
+      "threads             parts   in the team  with barrier   after 2 ms idle  after 2 ms idle\n");
   for (int threads = 2; threads <= most; threads *= 2) measure(threads);
   return 0;
 }

@@ -8,13 +8,13 @@ namespace backends::cpu {
 
 // Where a processor is.
 struct Processor {
-  int number = 0;  // as sched_setaffinity counts
-  int node = 0;    // NUMA node, whose memory is near
+  int number = 0;   // as sched_setaffinity counts
+  int node = 0;     // NUMA node, whose memory is near
   int sibling = 0;  // which hardware thread of its core it is: 0, 1...
 };
 
-// Sorts processors so that the first n are the best for n threads: those of one node before those of
-// the next one, and in a node one hardware thread of each core before the second ones.
+// Sorts processors so that the first n are the best for n threads: those of one node before those
+// of the next one, and in a node one hardware thread of each core before the second ones.
 void sort_for_threads(std::vector<Processor>& processors);
 
 // The processors that the calling thread may run on, sorted. Where the system does not say where

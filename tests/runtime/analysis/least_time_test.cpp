@@ -14,7 +14,8 @@ namespace {
 
 constexpr DeviceLimits kLimits = {1e9, 1e12, 1e-6};
 
-LeastTime of_small_step(const std::string& device, int64_t passes) {
+LeastTime of_small_step(const std::string& device, int64_t passes,
+                        const std::string& precision = "none") {
   const config::Config config = test::parse(R"(
 [model]
 input = [6]
@@ -25,7 +26,7 @@ samples = 8
 classes = 3
 [training]
 global_batch_size = 4
-)");
+mixed_precision = ")" + precision + "\"\n");
   const data::DatasetPair data = train::open_data(config, "");
   train::StepPrograms programs(config, data.train->spec(), test::open_device(device),
                                exec::CompileOptions{{.tune = exec::Tune::kOff}});
@@ -62,6 +63,18 @@ TEST(LeastTime, CountsTheUpdateOnceAndTheRestForEachPass) {
   };
   EXPECT_EQ(launches(twice, RT_OP_SGD), launches(once, RT_OP_SGD));
   EXPECT_EQ(launches(twice, RT_OP_MATMUL), 2 * launches(once, RT_OP_MATMUL));
+}
+
+// The update writes the 16-bit copies of the parameters, so that no step but the first casts them.
+TEST(LeastTime, HasNoCopiesThatTheUpdateKeepsRight) {
+  const auto casts = [](const std::string& precision) {
+    int64_t count = 0;
+    for (const KernelTime& k : of_small_step("simulated", 1, precision).kernels)
+      count += k.operation == RT_OP_CAST ? k.launches : 0;
+    return count;
+  };
+  EXPECT_EQ(casts("none"), 0);
+  EXPECT_EQ(casts("bf16"), 1);  // of the samples
 }
 
 TEST(LeastTime, NamesWhatTheDeviceDoesNotTell) {
