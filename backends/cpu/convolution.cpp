@@ -30,7 +30,7 @@ struct ConvolutionProblem {
   int64_t output_channels = 0;
   bool bias_gradient = false;
   bool bfloat16 = false;
-  int64_t kernel_h = 0, kernel_w = 0, in_h = 0, out_h = 0, out_w = 0;
+  int64_t kernel_h = 0, kernel_w = 0, in_h = 0, in_w = 0, out_h = 0, out_w = 0;
   Window window;
 };
 
@@ -74,7 +74,7 @@ ConvolutionProblem parse_convolution(const Operation& op) {
   p.bfloat16 = x.dtype == RT_BFLOAT16;
   p.bias_gradient = p.pass == Pass::kBackwardWeights && op.output_count() > 1;
   p.kernel_h = w.dims[1], p.kernel_w = w.dims[2];
-  p.in_h = x.dims[1], p.out_h = y.dims[1], p.out_w = y.dims[2];
+  p.in_h = x.dims[1], p.in_w = x.dims[2], p.out_h = y.dims[1], p.out_w = y.dims[2];
   p.window = window;
   return p;
 }
@@ -193,7 +193,9 @@ bool residual_is_verified(const ConvolutionProblem& p, const ConvolutionVariant&
   const Residual residual = binary ? Residual::kBinary : sum ? Residual::kSum : Residual::kNone;
   const Axis rows{p.in_h,          p.out_h, p.kernel_h, p.window.stride_h, p.window.dilation_h,
                   p.window.pad_top};
-  return adds_residual_rightly(v.desc.impl_info_str(), residual, rows);
+  const Axis columns{p.in_w,           p.out_w, p.kernel_w, p.window.stride_w, p.window.dilation_w,
+                     p.window.pad_left};
+  return adds_residual_rightly(v.desc.impl_info_str(), residual, rows, columns);
 }
 
 Role output_role(const ConvolutionProblem& p) {

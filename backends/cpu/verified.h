@@ -21,8 +21,8 @@ struct Axis {
 bool every_output_sees_input(const Axis& axis);
 
 // May a convolution by this implementation (oneDNN's name for it) add a residual in this way?
-// `rows` is the axis of the height.
-bool adds_residual_rightly(std::string_view implementation, Residual residual, const Axis& rows);
+bool adds_residual_rightly(std::string_view implementation, Residual residual, const Axis& rows,
+                           const Axis& columns);
 
 // May this implementation (oneDNN's name for it) compute the weight gradient of a convolution with
 // these strides? The source has `input_channels` channels and is in NHWC or in blocks of channels.
