@@ -19,6 +19,12 @@ namespace {
 constexpr char kMetadata[] = "__metadata__";
 // The limit of the safetensors library, in bytes; a header of this size names a million tensors.
 constexpr uint64_t kMaxHeader = 100'000'000;
+// From here on a file is not worth the room that it would take in the page cache. Its data begin at
+// a page, so that pages of memory become pages of the file.
+constexpr uint64_t kLarge = uint64_t{64} << 20;
+constexpr uint64_t kPage = 4096;
+// A block stays in the cache between its checksum and the inspection.
+constexpr uint64_t kInspected = uint64_t{256} << 10;
 
 uint64_t read_header_size(Source& source) {
   uint8_t bytes[kLengthSize] = {};
@@ -61,7 +67,7 @@ TensorFile parse_tensors(Source& source) {
   return file;
 }
 
-using Named = std::pair<const std::string, HostTensor>;
+using Named = std::pair<const std::string, TensorView>;
 
 void check_tensor(const std::string& path, const Named& named) {
   const std::string what = "cannot write " + path + ": tensor '" + named.first + "' has ";
@@ -74,19 +80,17 @@ void check_tensor(const std::string& path, const Named& named) {
                     ", which safetensors does not know; cast it first");
   }
   for (const int64_t dim : named.second.dims) size *= static_cast<uint64_t>(dim);
-  if (size == named.second.bytes.size()) return;
-  throw DataError(what + std::to_string(named.second.bytes.size()) + " bytes; expected " +
+  if (size == named.second.bytes) return;
+  throw DataError(what + std::to_string(named.second.bytes) + " bytes; expected " +
                   std::to_string(size) + " for its shape");
 }
 
 // Returns the tensors with wide types first, then by name, as the safetensors library does. Every
 // tensor is then aligned.
-std::vector<const Named*> file_order(const std::string& path, const TensorFile& file) {
-  std::vector<const Named*> order;
-  for (const Named& named : file.tensors) {
-    check_tensor(path, named);
-    order.push_back(&named);
-  }
+template <typename File>
+auto file_order(File& file) {
+  std::vector<decltype(&*file.tensors.begin())> order;
+  for (auto& named : file.tensors) order.push_back(&named);
   std::stable_sort(order.begin(), order.end(), [](const Named* a, const Named* b) {
     return dtype_size(a->second.dtype) > dtype_size(b->second.dtype);
   });
@@ -95,7 +99,7 @@ std::vector<const Named*> file_order(const std::string& path, const TensorFile& 
 
 // Returns the header with zeros for the checksum's digits. Metadata that the caller gave under the
 // checksum's keys are replaced.
-std::string header_text(const std::string& path, const TensorFile& file,
+std::string header_text(const std::string& path, const FileView& file,
                         const std::vector<const Named*>& order) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   std::map<std::string, std::string> metadata = file.metadata;
@@ -103,7 +107,7 @@ std::string header_text(const std::string& path, const TensorFile& file,
   header[kMetadata] = metadata;
   uint64_t offset = 0;
   for (const Named* named : order) {
-    const uint64_t end = offset + named->second.bytes.size();
+    const uint64_t end = offset + named->second.bytes;
     header[named->first] = {{"dtype", dtype_name(named->second.dtype)},
                             {"shape", named->second.dims},
                             {"data_offsets", {offset, end}}};
@@ -111,7 +115,8 @@ std::string header_text(const std::string& path, const TensorFile& file,
   }
   try {
     std::string text = header.dump();
-    text.resize((text.size() + kLengthSize - 1) / kLengthSize * kLengthSize, ' ');
+    const uint64_t unit = offset >= kLarge ? kPage : kLengthSize;
+    text.resize((kLengthSize + text.size() + unit - 1) / unit * unit - kLengthSize, ' ');
     return text;
   } catch (const nlohmann::json::exception& error) {
     throw DataError("cannot write " + path + ": a name or metadata is not UTF-8: " + error.what());
@@ -126,12 +131,19 @@ struct Content {
   uint64_t bytes = 0;                         // of the tensors
   uint32_t crc = 0;                           // of the tensors' bytes, one after the other
 
-  // Passes everything on in its order: write(address, size).
+  // Passes everything on in its order: write(address, size). Tensors that follow each other in
+  // memory are passed on together.
   template <class Write>
   void write(Write&& write) const {
     write(length.data(), length.size());
     write(header.data(), header.size());
-    for (const Named* named : order) write(named->second.bytes.data(), named->second.bytes.size());
+    for (size_t i = 0; i < order.size();) {
+      const std::byte* const begin = order[i]->second.data;
+      uint64_t size = 0;
+      do size += order[i++]->second.bytes;
+      while (i < order.size() && order[i]->second.data == begin + size);
+      write(begin, size);
+    }
   }
 
   WrittenFile written() const {
@@ -141,14 +153,26 @@ struct Content {
   }
 };
 
-Content lay_out(const std::string& path, const TensorFile& file) {
+// Returns the checksum of the tensor behind what `crc` is that of.
+uint32_t inspect_and_sum(const Named& named, const Inspect& inspect, uint32_t crc) {
+  const auto& [name, tensor] = named;
+  for (uint64_t at = 0; at < tensor.bytes; at += kInspected) {
+    const uint64_t bytes = std::min(kInspected, tensor.bytes - at);
+    crc = crc32(tensor.data + at, bytes, crc);  // waits for the memory less than it computes
+    if (inspect) inspect(name, tensor.dtype, tensor.data + at, bytes);
+  }
+  return crc;
+}
+
+Content lay_out(const std::string& path, const FileView& file, const Inspect& inspect) {
   Content content;
-  content.order = file_order(path, file);
+  content.order = file_order(file);
+  for (const Named* named : content.order) check_tensor(path, *named);
   content.header = header_text(path, file, content.order);
-  // The tensors may be large: one pass over them serves both checksums.
+  // The tensors may be large: one pass over them serves both checksums and the inspection.
   for (const Named* named : content.order) {
-    content.crc = crc32(named->second.bytes.data(), named->second.bytes.size(), content.crc);
-    content.bytes += named->second.bytes.size();
+    content.crc = inspect_and_sum(*named, inspect, content.crc);
+    content.bytes += named->second.bytes;
   }
   Checksum checksum(content.header);
   checksum.add_known(content.crc, content.bytes);
@@ -173,11 +197,21 @@ TensorFile parse_safetensors(const std::byte* data, std::size_t size, const std:
   return parse_tensors(*memory_source(data, size, name));
 }
 
-// From here on a file is not worth the room that it would take in the page cache.
-constexpr uint64_t kLarge = uint64_t{64} << 20;
+FileView::FileView(const TensorFile& file) : metadata(file.metadata) {
+  for (const auto& [name, t] : file.tensors)
+    tensors[name] = {t.dtype, t.dims, t.bytes.data(), t.bytes.size()};
+}
 
-WrittenFile write_safetensors(const std::string& path, const TensorFile& file) {
-  const Content content = lay_out(path, file);
+void place_tensors(FileView& file, const std::byte* memory) {
+  for (auto* named : file_order(file)) {
+    named->second.data = memory;
+    memory += named->second.bytes;
+  }
+}
+
+WrittenFile write_safetensors(const std::string& path, const FileView& file,
+                              const Inspect& inspect) {
+  const Content content = lay_out(path, file, inspect);
   using Size = system::AtomicFile::Size;
   system::AtomicFile out(path, content.bytes >= kLarge ? Size::kLarge : Size::kOrdinary);
   content.write([&](const void* data, std::size_t size) { out.write(data, size); });
@@ -185,8 +219,9 @@ WrittenFile write_safetensors(const std::string& path, const TensorFile& file) {
   return content.written();
 }
 
-std::string safetensors_text(const TensorFile& file, const std::string& name) {
-  const Content content = lay_out(name, file);
+std::string safetensors_text(const FileView& file, const std::string& name,
+                             const Inspect& inspect) {
+  const Content content = lay_out(name, file, inspect);
   std::string text;
   text.reserve(content.written().bytes);
   content.write([&](const void* data, std::size_t size) {

@@ -156,6 +156,13 @@ void AtomicFile::write(const void* data, std::size_t size) {
   const auto* bytes = static_cast<const std::byte*>(data);
   if (stage_ == nullptr) return write_now(bytes, size);
   while (size > 0) {
+    if (const std::size_t whole = size / kPage * kPage; whole > 0 && is_page(bytes)) {
+      write_staged();
+      write_now(bytes, whole);
+      bytes += whole;
+      size -= whole;
+      continue;
+    }
     const std::size_t n = std::min(size, kStage - staged_);
     std::memcpy(stage_.get() + staged_, bytes, n);
     staged_ += n;
@@ -163,6 +170,11 @@ void AtomicFile::write(const void* data, std::size_t size) {
     size -= n;
     if (staged_ == kStage) write_staged();
   }
+}
+
+// Whether pages of memory from there on are now pages of the file, which need no copy.
+bool AtomicFile::is_page(const std::byte* bytes) const {
+  return bypasses_ && staged_ % kPage == 0 && reinterpret_cast<std::uintptr_t>(bytes) % kPage == 0;
 }
 
 // Writes what is staged. At the end of the file the last page is not whole.
@@ -177,7 +189,7 @@ void AtomicFile::write_staged() {
 }
 
 void AtomicFile::write_now(const std::byte* bytes, std::size_t size) {
-  constexpr std::size_t kMaxCall = std::size_t{1} << 30;
+  constexpr std::size_t kMaxCall = std::size_t{64} << 20;
   while (size > 0) {
     const ssize_t written = ::write(fd_, bytes, std::min(size, kMaxCall));
     if (written < 0 && errno == EINTR) continue;

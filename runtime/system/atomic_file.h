@@ -23,6 +23,7 @@ class AtomicFile {
  public:
   // A file that is kLarge does not pass through the page cache where the file system can do that:
   // the kernel then spends an eighth of the time on it and keeps what programs will read again.
+  // Whole pages of memory that become whole pages of such a file are written from where they are.
   enum class Size { kOrdinary, kLarge };
   explicit AtomicFile(std::string path, Size size = Size::kOrdinary);
   ~AtomicFile();
@@ -41,6 +42,7 @@ class AtomicFile {
   void open_temporary();
   void stage();
   void bypass_cache(bool bypass);
+  bool is_page(const std::byte* bytes) const;
   void write_now(const std::byte* bytes, std::size_t size);
   void write_staged();
 

@@ -75,6 +75,51 @@ TEST(Safetensors, SaysWhatItHasWritten) {
   }
 }
 
+// The data of a large file begin at a page, and tensors that lie in memory as they do in the file
+// are written from there.
+TEST(Safetensors, TensorsThatLieAsInTheFileAreWrittenFromThere) {
+  const test::TempFolder folder;
+  TensorFile file;
+  file.tensors["b"] = tensor(RT_UINT8, {70'000'001}, 70'000'001, 17);
+  file.tensors["c"] = tensor(RT_FLOAT64, {1001}, 8008, 3);
+  file.tensors["a"] = tensor(RT_UINT8, {5000}, 5000, 5);
+  FileView view(file);
+  std::vector<std::byte> memory(70'013'009);
+  place_tensors(view, memory.data());
+  EXPECT_EQ(view.tensors.at("c").data, memory.data());  // the wide type
+  for (const auto& [name, t] : view.tensors)
+    std::copy_n(file.tensors.at(name).bytes.data(), t.bytes,
+                memory.data() + (t.data - memory.data()));
+  write_safetensors(folder.path("placed"), view);
+  write_safetensors(folder.path("owned"), file);
+  expect_equal(file, read_safetensors(folder.path("placed")));
+  const std::string content = content_of(folder.path("placed"));
+  EXPECT_EQ(content, content_of(folder.path("owned")));
+  uint64_t header = 0;
+  std::memcpy(&header, content.data(), sizeof header);
+  EXPECT_EQ((8 + header) % 4096, 0u);
+}
+
+TEST(Safetensors, EachBlockIsInspectedOnceBeforeThereIsAFile) {
+  const test::TempFolder folder;
+  TensorFile file;
+  file.tensors["a"] = tensor(RT_UINT8, {1'000'003}, 1'000'003, 17);
+  file.tensors["b"] = tensor(RT_FLOAT32, {3}, 12, 5);
+  std::map<std::string, std::vector<std::byte>> seen;
+  write_safetensors(folder.path("a"), file,
+                    [&](const std::string& name, rt_dtype, const std::byte* block, uint64_t bytes) {
+                      seen[name].insert(seen[name].end(), block, block + bytes);
+                    });
+  for (const auto& [name, bytes] : seen) EXPECT_TRUE(bytes == file.tensors.at(name).bytes) << name;
+  EXPECT_EQ(seen.size(), 2u);
+  EXPECT_THROW(write_safetensors(folder.path("b"), file,
+                                 [](const std::string& name, rt_dtype, const std::byte*, uint64_t) {
+                                   if (name == "b") throw NumericError(name);
+                                 }),
+               NumericError);
+  EXPECT_FALSE(std::filesystem::exists(folder.path("b")));
+}
+
 TEST(Safetensors, HeaderIsAlignedAndWideTypesComeFirst) {
   const test::TempFolder folder;
   const std::string path = folder.path("a.safetensors");

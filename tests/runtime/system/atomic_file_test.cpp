@@ -182,20 +182,42 @@ std::string pattern(size_t size) {
   return text;
 }
 
-// The sizes are those at which pages and stages end.
+// Writes a large file in pieces, and after `small` bytes; `memory` begins at a page.
+void write_large(const std::string& path, const char* memory, size_t size, size_t piece,
+                 size_t small) {
+  AtomicFile file(path, AtomicFile::Size::kLarge);
+  file.write(memory, std::min(size, small));
+  for (size_t at = small; at < size; at += piece)
+    file.write(memory + at, std::min(piece, size - at));
+  file.commit();
+}
+
+// The sizes are those at which pages and stages end. Pieces lie at pages of memory, or do not, and
+// become pages of the file, or do not.
 TEST_F(AtomicFiles, ALargeFileHasTheSameContent) {
-  constexpr size_t kStage = size_t{4} << 20;
+  constexpr size_t kStage = size_t{4} << 20, kPage = 4096;
+  const std::unique_ptr<char, void (*)(void*)> memory(
+      static_cast<char*>(std::aligned_alloc(kPage, 4 * kStage)), std::free);
   for (const size_t size : {size_t{0}, size_t{1}, size_t{4095}, size_t{4096}, size_t{4097}, kStage,
                             kStage + 1, 2 * kStage + 4096, 3 * kStage - 777}) {
     for (const size_t piece : {size_t{1000}, size_t{1} << 20, size + 1}) {
-      const std::string text = pattern(size);
-      AtomicFile file(path("large"), AtomicFile::Size::kLarge);
-      for (size_t at = 0; at < size; at += piece)
-        file.write(text.data() + at, std::min(piece, size - at));
-      file.commit();
-      ASSERT_TRUE(content("large") == text) << size << " bytes in pieces of " << piece;
+      for (const size_t small : {size_t{0}, kPage}) {
+        const std::string text = pattern(size);
+        std::copy(text.begin(), text.end(), memory.get());
+        write_large(path("large"), memory.get(), size, piece, small);
+        ASSERT_TRUE(content("large") == text)
+            << size << " bytes in pieces of " << piece << " behind " << small;
+      }
     }
   }
+  // A page of the file may also come from two places.
+  const std::string text = pattern(kPage + 10) + pattern(kStage);
+  std::copy(text.begin() + kPage + 10, text.end(), memory.get());
+  AtomicFile file(path("large"), AtomicFile::Size::kLarge);
+  file.write(text.data(), kPage + 10);
+  file.write(memory.get(), kStage);
+  file.commit();
+  EXPECT_TRUE(content("large") == text);
   EXPECT_EQ(files(), 1u);
 }
 
