@@ -157,20 +157,19 @@ class Run {
       cost_.end_step();
       if (profiler_) profiler_->end_step();
       validate_if_due();
-      const StopAgreement::Answer answer = stop_.ask(wishes(), trainer_.steps_done());
+      const int64_t step = trainer_.steps_done();
+      const StopAgreement::Answer answer =
+          stop_.ask(wishes(), step, checkpoints_ && checkpoints_->newly_due(step));
       result_.signal = answer.signal;
-      if (checkpoints_ && result_.signal == 0 && result_.numeric_error.empty() &&
-          checkpoints_->due(trainer_.steps_done(), answer.save)) {
-        save();
-        if (answer.after_checkpoint) result_.signal = SIGUSR1;
-      }
+      if (answer.busy && save_if_due(answer.save, *answer.busy) && answer.after_checkpoint)
+        result_.signal = SIGUSR1;
     }
   }
 
   // What this rank has seen itself.
   StopAgreement::Answer wishes() const {
     return {options_.stop ? options_.stop() : 0, checkpoints_ && checkpoints_->minutes_passed(),
-            options_.stop_after_checkpoint && options_.stop_after_checkpoint()};
+            options_.stop_after_checkpoint && options_.stop_after_checkpoint(), busy()};
   }
 
   // Whether [validation] asks for one after this step.
@@ -247,6 +246,18 @@ class Run {
     }
   }
 
+  bool busy() const { return checkpoints_ && checkpoints_->busy(); }
+
+  // Saves, or puts off, what is due; `busy`: a rank still writes. Returns whether it saves.
+  bool save_if_due(bool minutes_passed, bool busy) {
+    const int64_t step = trainer_.steps_done();
+    if (!checkpoints_ || ended() || !checkpoints_->due(step, minutes_passed)) return false;
+    if (busy && checkpoints_->put_off(step)) return false;
+    if (busy) checkpoints_->wait();
+    save();
+    return true;
+  }
+
   // A run that has come to its end runs no other form.
   void save() {
     cost_.pause();
@@ -259,7 +270,10 @@ class Run {
     if (!checkpoints_) return;
     const bool finite = result_.numeric_error.empty();
     try {
-      if (finite && !checkpoints_->has(trainer_.steps_done())) save();
+      if (finite && !checkpoints_->has(trainer_.steps_done())) {
+        checkpoints_->wait();
+        save();
+      }
       checkpoints_->finish();
       if (config_.early_stopping.restore_best && result_.signal == 0 && finite && result_.best)
         result_.restored_step =
@@ -311,15 +325,13 @@ class Run {
           meeting, [this](const WorkItem& item) { return item_done(item); },
           profiler_ ? &*profiler_ : nullptr);
       take_progress();
-      const int64_t step = metrics_.step = trainer_.steps_done();
+      metrics_.step = trainer_.steps_done();
       if (config_.debug.check_replicas_every > 0) trainer_.check_replicas();
       validate_if_due();
-      if (checkpoints_ && result_.signal == 0 && result_.numeric_error.empty() &&
-          checkpoints_->due(step, step < meeting)) {
-        save();
-        const bool ends = options_.stop_after_checkpoint && options_.stop_after_checkpoint();
-        if (programs_.maximum({ends ? 1.0 : 0.0})[0] != 0) result_.signal = SIGUSR1;
-      }
+      const bool ends = options_.stop_after_checkpoint && options_.stop_after_checkpoint();
+      const std::vector<double> any = programs_.maximum({ends ? 1.0 : 0.0, busy() ? 1.0 : 0.0});
+      if (save_if_due(metrics_.step < meeting, any[1] != 0) && any[0] != 0)
+        result_.signal = SIGUSR1;
     }
   }
 
@@ -328,7 +340,8 @@ class Run {
     metrics_.epoch = item.epoch;
     metrics_.lr = item.learning_rate;
     take_progress();
-    if (checkpoints_ && checkpoints_->minutes_passed()) asynchronous_->pause();
+    const bool due = checkpoints_ && (checkpoints_->minutes_passed() || checkpoints_->is_put_off());
+    if (due && !busy()) asynchronous_->pause();
     reporter_.step(current(), metrics_.step - item.epoch * steps_per_epoch_, steps_per_epoch_);
     return options_.stop ? options_.stop() : 0;
   }

@@ -4,14 +4,15 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 namespace runtime::train {
 
 class StepPrograms;
 
 // Makes ranks that get a signal in different steps stop after the same step, and ranks whose clocks
-// differ save after the same step. The ranks ask each other every quarter of a second, so that it
-// costs next to nothing. One thread; the programs must outlive the object.
+// or disks differ save after the same step. The ranks ask each other every quarter of a second, so
+// that it costs next to nothing. One thread; the programs must outlive the object.
 class StopAgreement {
  public:
   // `step`: the steps that are done already.
@@ -22,9 +23,12 @@ class StopAgreement {
     int signal = 0;
     bool save = false;              // by the clock of a rank
     bool after_checkpoint = false;  // the run ends after its next checkpoint
+    // Whether a rank still writes a checkpoint; empty: the ranks have not asked each other.
+    std::optional<bool> busy = false;
   };
   // Every rank calls it after each step with what it has seen itself. Returns what all ranks do.
-  Answer ask(const Answer& own, int64_t step);
+  // `now`, the same on every rank: they ask each other after this step.
+  Answer ask(const Answer& own, int64_t step, bool now);
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -40,6 +40,8 @@ std::vector<std::byte> from_file_order(const model::Parameter& parameter,
 void check_weights(const data::TensorFile& file, const std::vector<model::Parameter>& parameters,
                    const std::string& path, const std::vector<std::string>& except = {});
 
+// Whether these bytes of numbers contain no NaN and no infinity.
+bool all_finite(rt_dtype dtype, const std::byte* numbers, uint64_t bytes);
 // The name of the first tensor that contains a NaN or an infinity; "" if there is none.
 std::string first_not_finite(const data::TensorFile& file);
 

@@ -32,8 +32,9 @@ void add_range(std::map<int64_t, int64_t>& ranges, int64_t begin, int64_t end) {
 
 }  // namespace
 
-void describe_slice(data::TensorFile& file, const std::string& name, const Slice& slice) {
-  if (!slice.is_whole()) file.metadata[kSliceKey + name] = to_json(slice);
+void describe_slice(std::map<std::string, std::string>& metadata, const std::string& name,
+                    const Slice& slice) {
+  if (!slice.is_whole()) metadata[kSliceKey + name] = to_json(slice);
 }
 
 Slice slice_in(const data::TensorFile& file, const std::string& name, const std::string& path) {

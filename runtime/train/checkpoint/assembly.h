@@ -28,7 +28,8 @@ struct WantedSlice {
 };
 
 // Says in the metadata of a file which slice of a tensor it holds; nothing if it is the whole one.
-void describe_slice(data::TensorFile& file, const std::string& name, const Slice& slice);
+void describe_slice(std::map<std::string, std::string>& metadata, const std::string& name,
+                    const Slice& slice);
 // Which slice a tensor of a file is. `path` is for messages. Throws DataError.
 Slice slice_in(const data::TensorFile& file, const std::string& name, const std::string& path);
 

@@ -261,6 +261,7 @@ Checkpoints::Checkpoints(const config::Config& config, StepPrograms& programs,
       programs_(programs),
       steps_per_epoch_(steps_per_epoch),
       data_(data::fingerprint(dataset)),
+      note_(options.note),
       saver_(programs, std::move(options)) {
   if (from == nullptr) return;
   resumed_step_ = from->manifest.state.step;
@@ -274,9 +275,19 @@ bool Checkpoints::has(int64_t step) const {
 
 bool Checkpoints::due(int64_t step, bool minutes_passed) const {
   if (has(step)) return false;
-  return minutes_passed || among_best_ ||
+  return minutes_passed || among_best_ || put_off_ ||
          (config_.interval_steps > 0 && step % config_.interval_steps == 0) ||
          (config_.interval_epochs > 0 && step % (config_.interval_epochs * steps_per_epoch_) == 0);
+}
+
+bool Checkpoints::put_off(int64_t step) {
+  if (among_best_) return false;  // a later step has other weights than those that were validated
+  if (!put_off_) {
+    note_("note: the checkpoint of step " + std::to_string(step) + " waits for the one of step " +
+          std::to_string(saver_.last_step()) + ", which is still being written");
+  }
+  put_off_ = true;
+  return true;
 }
 
 int64_t Checkpoints::next_due(int64_t step) const {
@@ -313,7 +324,7 @@ void Checkpoints::save(SavedState state) {
   state.environment = environment_of(programs_);
   state.created = time_text();
   saver_.save(state);
-  among_best_ = false;
+  among_best_ = put_off_ = false;
   last_ = std::chrono::steady_clock::now();
 }
 

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -65,17 +66,28 @@ class Checkpoints {
 
   // Whether the state after so many steps is in a checkpoint, or being saved.
   bool has(int64_t step) const;
-  // Whether a checkpoint is due after so many steps; by time only if `minutes_passed`, which the
-  // ranks have agreed on.
+  // Whether a checkpoint is due after so many steps, or was put off; by time only if
+  // `minutes_passed`, which the ranks have agreed on.
   bool due(int64_t step, bool minutes_passed) const;
+  // Whether the number of steps, or a validation, makes one due that was not put off yet: the ranks
+  // ask each other now whether one of them is busy.
+  bool newly_due(int64_t step) const { return !put_off_ && due(step, false); }
+  // Whether this rank still writes the checkpoint before.
+  bool busy() const { return saver_.busy(); }
+  // Saves after a later step, because a rank is busy, as all ranks know; a note says so once.
+  // Returns false if the checkpoint cannot be put off: it is that of one of the best validations.
+  bool put_off(int64_t step);
+  bool is_put_off() const { return put_off_; }
+  // Waits until no rank is busy.
+  void wait() { saver_.wait(); }
   // The first step after `step` whose number makes a checkpoint due.
   int64_t next_due(int64_t step) const;
   // Whether interval_minutes have passed on this rank since the last checkpoint.
   bool minutes_passed() const;
   // Takes the value of validation.monitor after a step.
   void validated(int64_t step, double value);
-  // Begins to save. `state` has the step, the sums of the log and the length of metrics.jsonl; the
-  // rest is filled in.
+  // Begins to save; no rank is busy. `state` has the step, the sums of the log and the length of
+  // metrics.jsonl; the rest is filled in.
   void save(SavedState state);
   // Waits for the last checkpoint. Throws DataError on every rank if it failed.
   void finish() { saver_.finish(); }
@@ -86,12 +98,14 @@ class Checkpoints {
   StepPrograms& programs_;
   const int64_t steps_per_epoch_;
   const std::string data_;
+  const std::function<void(const std::string&)> note_;
   CheckpointSaver saver_;
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
   int64_t resumed_step_ = -1;
   std::pair<int64_t, double> monitored_ = {-1, 0};  // step and value of the last validation
   std::vector<double> best_;                        // ascending; accuracies are negated
   bool among_best_ = false;
+  bool put_off_ = false;
 };
 
 }  // namespace runtime::train

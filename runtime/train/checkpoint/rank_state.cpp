@@ -1,8 +1,10 @@
 // Lists the tensors that a rank holds with their slices, and reads and writes them.
 #include "runtime/train/checkpoint/rank_state.h"
 
+#include <algorithm>
+
 #include "runtime/step/optimizer.h"
-#include "runtime/train/weights.h"
+#include "runtime/step/ranks.h"
 
 namespace runtime::train {
 
@@ -19,11 +21,10 @@ class Collect {
 
   std::vector<HeldTensor> run() {
     for (size_t i = 0; i < program_.values.parameters.size(); ++i) add_parameter(i);
-    if (std::byte* const scaling = programs_.storage().find(step::kLossScaling)) {
-      const uint64_t bytes = programs_.storage().bytes(step::kLossScaling);
+    if (const uint64_t bytes = programs_.storage().bytes(step::kLossScaling); bytes > 0) {
       add({step::kLossScaling, RT_FLOAT32,
-           whole_slice({static_cast<int64_t>(bytes / sizeof(float))}), scaling,
-           strategy_.place == parallel::MeshPlace{}});
+           whole_slice({static_cast<int64_t>(bytes / sizeof(float))}),
+           programs_.storage().find(step::kLossScaling), strategy_.place == parallel::MeshPlace{}});
     }
     return std::move(held_);
   }
@@ -61,11 +62,11 @@ class Collect {
                      const parallel::FlatLayout& layout, const graph::Value& view,
                      const Slice& slice) {
     const exec::Storage& storage = programs_.storage();
-    if (storage.find(buffer) == nullptr) return;
+    if (storage.bytes(buffer) == 0) return;
     const std::string name = group + program_.values.parameters[i].name;
     if (storage.bytes(buffer) >= layout.bytes) {
       add({name, programs_.dtype(), slice, storage.find(buffer, view.offset),
-           writer_of(i) == strategy_.place.data && first_of_tensor_axis(slice)});
+           writer_of(i) == strategy_.place.data && first_of_tensor_axis(slice), writer_of(i)});
       return;
     }
     add_partitions(name, storage, buffer, layout, view, slice);
@@ -74,7 +75,7 @@ class Collect {
   // Adds what this rank owns of parameter `i` in asynchronous training.
   void add_of_owned(size_t i, const std::string& state, const exec::Storage& owned,
                     parallel::FlatLayout layout, const graph::Value& view, const Slice& slice) {
-    if (owned.find(state) == nullptr) return;
+    if (owned.bytes(state) == 0) return;
     layout.buckets = {{0, layout.bytes}};  // an owned range is one of the whole buffer
     add_partitions(state + "/" + program_.values.parameters[i].name, owned, state, layout, view,
                    slice);
@@ -130,21 +131,17 @@ std::vector<HeldTensor> held_tensors(StepPrograms& programs, Writers writers) {
   return Collect(programs, writers).run();
 }
 
-void read_state(StepPrograms& programs, data::TensorFile& file, Writers writers) {
-  for (const HeldTensor& held : held_tensors(programs, writers)) {
-    if (!held.writes) continue;
-    data::HostTensor& tensor = file.tensors[held.name];
-    tensor.dtype = held.dtype;
-    tensor.dims = held.slice.is_whole() ? held.slice.dims : graph::Dims{held.slice.elements()};
-    tensor.bytes.resize(held.bytes());
-    describe_slice(file, held.name, held.slice);
-    if (!tensor.bytes.empty())
-      programs.stream().copy(tensor.bytes.data(), held.address, tensor.bytes.size());
-  }
-  programs.stream().synchronize();
-  if (!programs.spec().characters.empty()) file.metadata[kCharacters] = programs.spec().characters;
-  if (!programs.spec().preparation.empty())
-    file.metadata[kPreparation] = programs.spec().preparation;
+uint64_t most_written_bytes(StepPrograms& programs) {
+  std::vector<uint64_t> shared(programs.world_size());  // by the place on the data axis
+  uint64_t own = 0;
+  for (const HeldTensor& held : held_tensors(programs))
+    (held.writer < 0 ? own : shared[held.writer]) += held.bytes();
+  // A rank that is only planned owns nothing yet.
+  if (step::is_asynchronous(programs.config(), programs.world_size()) &&
+      programs.owned_state() == nullptr)
+    own += programs.any_program().values.buffers.layout.bytes / programs.world_size() *
+           step::optimizer_state(programs.config().optimizer).size();
+  return own + *std::max_element(shared.begin(), shared.end());
 }
 
 std::vector<WantedSlice> wanted_slices(const std::vector<HeldTensor>& held) {

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "runtime/data/safetensors.h"
 #include "runtime/train/checkpoint/assembly.h"
 #include "runtime/train/step_programs.h"
 
@@ -23,6 +22,7 @@ struct HeldTensor {
   std::byte* address = nullptr;  // in the storage of the programs; contiguous
   // Whether this rank writes the slice; otherwise another rank with the same numbers does.
   bool writes = true;
+  int writer = -1;  // the place on the data axis of the rank that writes; -1: each has its own
 
   uint64_t bytes() const;
 };
@@ -36,9 +36,9 @@ enum class Writers {
 // Everything that this rank has. Makes the rank's program if there is none yet.
 std::vector<HeldTensor> held_tensors(StepPrograms& programs, Writers writers = Writers::kAll);
 
-// Copies what the rank writes to `file`; a file that is given again keeps its memory. Slices that
-// are not whole tensors are described in the metadata. Waits for queued steps.
-void read_state(StepPrograms& programs, data::TensorFile& file, Writers writers = Writers::kAll);
+// The bytes of what a rank writes, the most of all ranks that differ only in their place on the
+// data axis. The programs may be planned only.
+uint64_t most_written_bytes(StepPrograms& programs);
 
 // Writes to the device what a checkpoint has, whatever mesh has saved it. `state` has what
 // wanted_slices() says. Waits for queued steps.

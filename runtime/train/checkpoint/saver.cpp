@@ -120,16 +120,16 @@ CheckpointSaver::CheckpointSaver(StepPrograms& programs, SaverOptions options)
       options_(std::move(options)),
       rank_(programs.strategy().mesh.rank_of(programs.strategy().place)),
       world_size_(programs.strategy().mesh.size()),
-      attempt_(make_attempt(programs)) {
+      attempt_(make_attempt(programs)),
+      kept_(programs, options_.through_rank_0 ? Writers::kFirst : Writers::kAll) {
   if (rank_ == 0) remove_temporary_folders(options_.folder);
 }
 
 CheckpointSaver::~CheckpointSaver() {
   ending_ = true;
-  if (!thread_.joinable()) return;
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
   std::error_code ignored;
-  if (rank_ == 0 && !failure_.empty()) fs::remove_all(temporary_, ignored);
+  if (rank_ == 0 && !settled_ && !failure_.empty()) fs::remove_all(temporary_, ignored);
 }
 
 std::string CheckpointSaver::name_of(int rank) const {
@@ -144,43 +144,61 @@ fs::path CheckpointSaver::failed_file(int rank) const {
 }
 
 void CheckpointSaver::save(const SavedState& state) {
-  if (!wait()) {
+  if (!settle()) {
     options_.note("warning: the checkpoint of step " + std::to_string(last_step_) +
                   " was not saved: " + failure_ +
                   "; training goes on, and the next one is tried as planned");
   }
-  read_state(programs_, state_, options_.through_rank_0 ? Writers::kFirst : Writers::kAll);
+  kept_.take();
   decisions_ = nlohmann::json(programs_.options().target.decisions->all()).dump();
   checkpoint_ = options_.folder / checkpoint_name(state.step);
   temporary_ = options_.folder / ("." + checkpoint_name(state.step) + "." + attempt_ + ".tmp");
   last_step_ = state.step;
+  settled_ = false;
   if (options_.through_rank_0) gather();
-  thread_ = std::thread([this, state] { write(state); });
+  busy_ = true;
+  thread_ = std::thread([this, state] {
+    write(state);
+    busy_ = false;
+  });
 }
 
 // Sends what this rank has to rank 0, which has it in sent_ then.
 void CheckpointSaver::gather() {
   exec::Collectives* const collectives = programs_.collectives();
   const bool main = rank_ == 0;  // writes its own part as always
-  const std::string fault = main ? "" : fault_of_state();
-  const std::string name = rank_file(rank_);
+  std::string fault, tensors;
+  try {
+    if (!main) tensors = data::safetensors_text(kept_.file(), rank_file(rank_), inspection());
+  } catch (const NumericError& error) {
+    fault = error.what();
+  }
   sent_.fault = exec::gather_texts(fault, collectives);
   sent_.decisions = exec::gather_texts(main ? "" : decisions_, collectives);
-  sent_.tensors = exec::gather_texts(
-      main || !fault.empty() ? "" : data::safetensors_text(state_, name), collectives);
+  sent_.tensors = exec::gather_texts(std::move(tensors), collectives);
 }
 
 void CheckpointSaver::finish() {
-  if (wait()) return;
+  wait();
+  if (settle()) return;
   throw DataError("the checkpoint of step " + std::to_string(last_step_) +
                   " was not saved: " + (failure_.empty() ? "see the message of rank 0" : failure_));
 }
 
-// Waits for the checkpoint in progress, if there is one. Returns on every rank whether it was
-// saved.
-bool CheckpointSaver::wait() {
-  if (!thread_.joinable()) return true;
-  options_.on_main("writing a checkpoint", [this] { thread_.join(); });
+void CheckpointSaver::wait() {
+  if (settled_) return;
+  const auto join = [this] {
+    if (thread_.joinable()) thread_.join();
+  };
+  options_.on_main("writing a checkpoint", join);
+  join();
+}
+
+// Returns on every rank whether the last checkpoint was saved, which no rank writes any more. A
+// failure is told once.
+bool CheckpointSaver::settle() {
+  if (settled_) return true;
+  settled_ = true;
   if (thread_.joinable()) thread_.join();
   const bool failed = programs_.maximum({failure_.empty() ? 0.0 : 1.0})[0] != 0;
   std::error_code ignored;
@@ -201,10 +219,13 @@ void CheckpointSaver::write(const SavedState& state) {
   sent_ = {};
 }
 
-// Returns why what this rank has is not to be saved; "": it is.
-std::string CheckpointSaver::fault_of_state() const {
-  const std::string bad = options_.finite ? first_not_finite(state_) : "";
-  return bad.empty() ? "" : "tensor '" + bad + "' has a NaN or an infinity";
+// Returns what refuses numbers that are not to be saved.
+data::Inspect CheckpointSaver::inspection() const {
+  if (!options_.finite) return nullptr;
+  return [](const std::string& name, rt_dtype dtype, const std::byte* block, uint64_t bytes) {
+    if (!all_finite(dtype, block, bytes))
+      throw NumericError("tensor '" + name + "' has a NaN or an infinity");
+  };
 }
 
 // Returns what this rank has written.
@@ -215,9 +236,8 @@ std::vector<SavedFile> CheckpointSaver::write_rank() const {
     throw DataError("cannot write " + temporary_.string() + ": " + error.message() +
                     "; choose a job.dump_folder that can be written");
   }
-  if (const std::string fault = fault_of_state(); !fault.empty()) throw NumericError(fault);
   const data::WrittenFile written =
-      data::write_safetensors((temporary_ / rank_file(rank_)).string(), state_);
+      data::write_safetensors((temporary_ / rank_file(rank_)).string(), kept_.file(), inspection());
   system::write_file((temporary_ / decisions_file(rank_)).string(), decisions_);
   return {{rank_file(rank_), written.bytes, written.crc32},
           describe_file(temporary_, decisions_file(rank_))};

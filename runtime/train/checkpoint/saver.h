@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/data/safetensors.h"
 #include "runtime/train/checkpoint/files.h"
+#include "runtime/train/checkpoint/kept_state.h"
 #include "runtime/train/step_programs.h"
 
 namespace runtime::train {
@@ -38,11 +38,12 @@ struct SaverOptions {
 std::optional<SaverOptions> agree_on_saving(SaverOptions options, StepPrograms& programs);
 
 // One rank's part in saving. Every rank makes the same calls, from the thread of the programs,
-// which must outlive this object. The numbers are copied to host memory first; then each rank
-// writes its file in a thread of its own, and rank 0 completes the checkpoint when the files of all
-// ranks are there. These threads use no collectives: they see each other's files. Ranks that do not
-// share the folder (SaverOptions::through_rank_0) send their files before save() returns, and rank
-// 0's thread writes them. Equivalent to: torch.distributed.checkpoint.async_save.
+// which must outlive this object. The numbers are copied to host memory that is kept (KeptState);
+// then each rank writes its file in a thread of its own, its writer, and rank 0 completes the
+// checkpoint when the files of all ranks are there. Writers use no collectives: they see each
+// other's files. Ranks that do not share the folder (SaverOptions::through_rank_0) send their files
+// before save() returns, and rank 0's writer writes them. Equivalent to:
+// torch.distributed.checkpoint.async_save.
 class CheckpointSaver {
  public:
   CheckpointSaver(StepPrograms& programs, SaverOptions options);
@@ -52,7 +53,12 @@ class CheckpointSaver {
   CheckpointSaver(const CheckpointSaver&) = delete;
   CheckpointSaver& operator=(const CheckpointSaver&) = delete;
 
-  // Begins a checkpoint. Waits for the one before, and notes if that one failed.
+  // Whether this rank's writer is at work. Any thread.
+  bool busy() const { return busy_; }
+  // Waits until no rank is busy.
+  void wait();
+  // Begins a checkpoint: returns once the numbers are copied. No rank is busy, as the ranks have
+  // agreed or waited for. Notes if the checkpoint before has failed.
   void save(const SavedState& state);
   // Waits for the last checkpoint. Throws DataError on every rank if it failed.
   void finish();
@@ -60,10 +66,10 @@ class CheckpointSaver {
   int64_t last_step() const { return last_step_; }
 
  private:
-  bool wait();
+  bool settle();
   void write(const SavedState& state);
   void gather();
-  std::string fault_of_state() const;
+  data::Inspect inspection() const;
   std::vector<SavedFile> write_rank() const;
   void write_of(int rank, std::vector<SavedFile>& files) const;
   void lead(const SavedState& state, std::vector<SavedFile> files) const;
@@ -79,7 +85,7 @@ class CheckpointSaver {
   std::string attempt_;               // the same on all ranks, another one in each run
   std::filesystem::path temporary_;   // of the checkpoint in progress
   std::filesystem::path checkpoint_;  // its name when it is complete
-  data::TensorFile state_;            // kept, so that saving again allocates nothing
+  KeptState kept_;
   std::string decisions_;
   // On rank 0 with through_rank_0: by rank, what each has sent; `fault`: why it cannot be saved.
   struct Sent {
@@ -88,7 +94,8 @@ class CheckpointSaver {
   Sent sent_;
   std::string failure_;  // of this rank; written by the thread
   int64_t last_step_ = -1;
-  std::atomic<bool> ending_ = false;
+  bool settled_ = true;  // the ranks have agreed whether the last checkpoint was saved
+  std::atomic<bool> busy_ = false, ending_ = false;
   std::thread thread_;
 };
 

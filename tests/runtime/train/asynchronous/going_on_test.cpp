@@ -202,13 +202,15 @@ TEST(AsynchronousCheckpoints, AreSavedEverySoManyStepsAndAtTheEnd) {
   expect_uses(reads, 2, 2);
 }
 
-// The interval is over after each work item of rank 0.
+// The interval is over after each work item of rank 0, but nothing is saved while the writer is
+// busy.
 TEST(AsynchronousCheckpoints, AreSavedByTheClock) {
   test::TemporaryFolder folder;
   std::vector<int> reads(160);
   train({.ranks = 3}, kAsynchronous + Settings{{"checkpoint.interval_minutes", "1e-9"}},
         folder.path(), reads);
-  EXPECT_GT(saved_steps(folder.path()).size(), 3u);
+  EXPECT_GT(saved_steps(folder.path()).size(), 1u);
+  EXPECT_LT(saved_steps(folder.path()).front(), 40);
   EXPECT_EQ(saved_steps(folder.path()).back(), 40);
   expect_uses(reads, 3, 2);
 }

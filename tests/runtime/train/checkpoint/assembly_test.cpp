@@ -28,7 +28,7 @@ data::TensorFile part(int64_t begin, int64_t end) {
   data::TensorFile file;
   file.tensors["momentum/w"] =
       tensor(numbers, slice.is_whole() ? slice.dims : graph::Dims{end - begin});
-  describe_slice(file, "momentum/w", slice);
+  describe_slice(file.metadata, "momentum/w", slice);
   return file;
 }
 
@@ -79,7 +79,7 @@ TEST(Assembly, OtherShapesAreRefused) {
                                         "tensor of shape [3, 4]; this model has [4, 3]"));
   }
   file.tensors["momentum/w"] = tensor(std::vector<float>(5), {5});
-  describe_slice(file, "momentum/w", {{4, 3}, {}, 0, 6});
+  describe_slice(file.metadata, "momentum/w", {{4, 3}, {}, 0, 6});
   EXPECT_THROW(whole().add(file, "x"), DataError);
 }
 
