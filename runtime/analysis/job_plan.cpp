@@ -13,6 +13,7 @@
 #include "runtime/model/layer_types.h"
 #include "runtime/parallel/efficiency.h"
 #include "runtime/step/ranks.h"
+#include "runtime/train/checkpoint/rank_state.h"
 #include "runtime/train/step_programs.h"
 
 namespace runtime::analysis {
@@ -54,6 +55,8 @@ class RolePlanner {
   RolePlan describe() {
     RolePlan role;
     role.memory = memory_of(programs_);
+    if (programs_.config().checkpoint.any())
+      role.checkpoint_bytes = train::most_written_bytes(programs_);
     role.layers = layers_of(programs_.get(keys_.back()));
     for (const step::StepForm& key : keys_)
       role.flops += graph::step_flops(programs_.get(key).program->graph(), 1);

@@ -42,6 +42,8 @@ struct RolePlan {
   double flops = 0;                        // of one step
   std::vector<FallbackUse> fallback = {};  // of one step
   uint64_t fallback_bytes = 0;             // host memory for these
+  // Host memory that checkpoints keep, see train::KeptState; 0: [checkpoint] is off.
+  uint64_t checkpoint_bytes = 0;
 };
 
 // The predicted memory and step time of a job.

@@ -1,6 +1,7 @@
 // The command plan: operations, buffers and times of rank 0, and the ranks of a whole job.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 
@@ -168,6 +169,9 @@ void print_roles(const analysis::JobPlan& plan) {
       "inputs, "
       "and workspace, at most {} of one operation\n",
       mib(plan.roles[0].memory.largest_workspace));
+  uint64_t kept = 0;
+  for (const analysis::RolePlan& role : plan.roles) kept = std::max(kept, role.checkpoint_bytes);
+  if (kept > 0) say("checkpoints keep up to {} of host memory on a rank, beside that\n", mib(kept));
   if (!plan.fits())
     say("warning: a rank needs {} and has {}\n", mib(plan.peak()), mib(plan.memory_limit));
 }

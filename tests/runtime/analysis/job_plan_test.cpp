@@ -9,6 +9,7 @@
 #include "runtime/launch/open_device.h"
 #include "runtime/launch/run_ranks.h"
 #include "runtime/step/ranks.h"
+#include "runtime/train/checkpoint/rank_state.h"
 #include "runtime/train/step_programs.h"
 #include "tests/runtime/train/job.h"
 #include "tests/runtime/train/ranks_nets.h"
@@ -235,7 +236,15 @@ void expect_planned_memory(const std::string& toml, int ranks, const train::Sett
     Scaling s = measure_scaling(config, *programs, rank.collectives, rank.backend,
                                 train::StepCost{3, 1e-3, {}}, planner);
     rank.on_main("the plan", [&] { add_plan(s, config, planner); });
+    double written = 0;
+    for (const train::HeldTensor& held : train::held_tensors(*programs))
+      written += held.writes ? static_cast<double>(held.bytes()) : 0;
+    const double most_written = programs->maximum({written})[0];
     if (!rank.main()) return;
+    uint64_t most_planned = 0;
+    for (const RolePlan& role : s.plan.roles)
+      most_planned = std::max(most_planned, role.checkpoint_bytes);
+    EXPECT_EQ(static_cast<double>(most_planned), most_written);
     for (const RolePlan& role : s.plan.roles) {
       for (const int r : role.ranks) {
         const auto planned = static_cast<double>(role.memory.total());
@@ -249,6 +258,10 @@ void expect_planned_memory(const std::string& toml, int ranks, const train::Sett
 }
 
 TEST(PlannedMemory, Data) { expect_planned_memory(train::kSmallLeNet, 2, {}); }
+TEST(PlannedMemory, Zero) {
+  expect_planned_memory(train::kSmallLeNet, 2,
+                        {{"parallelism.zero_stage", "2"}, {"optimizer.name", "\"adamw\""}});
+}
 TEST(PlannedMemory, Tensor) { expect_planned_memory(train::kSmallLeNet, 2, mesh(2, 1)); }
 TEST(PlannedMemory, Pipeline) { expect_planned_memory(train::kSmallLeNet, 2, mesh(1, 2)); }
 TEST(PlannedMemory, Mesh) { expect_planned_memory(train::kSmallLeNet, 4, mesh(2, 2)); }
