@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Kills, damages and moves runs of `runtime train`, and compares what `--resume auto` makes of them.
 
-    resume.py kills --ranks N [--comm NAME] [--mesh KEY=VALUE ...] --kills K   as if it had never been killed: the same bits
+    resume.py kills --ranks N [--comm NAME] [--mesh KEY=VALUE ...] --kills K [--while-writing [W]] [--slow LIBRARY]
+                        as if it had never been killed: the same bits; W of the kills while a checkpoint is written; on a slow disk
     resume.py asynchronous [--ranks N] [--comm NAME] --kills K   ranks that do not wait for each other: they end, and have learned
     resume.py meshes    saved by four ranks, resumed by one, two and eight in float64: the losses of one uninterrupted run
     resume.py damage    a bit flipped in each file: the checkpoint is passed over, and the one before is taken
@@ -73,7 +74,7 @@ class Runs:
     """Starts runs in a folder of their own."""
 
     def __init__(self, runtime, folder, settings=()):
-        self.runtime, self.folder, self.settings = runtime, folder, list(settings)
+        self.runtime, self.folder, self.settings, self.environment = runtime, folder, list(settings), {}
         self.configuration = os.path.join(folder, "run.toml")
         with open(self.configuration, "w", encoding="utf-8") as f:
             f.write(CONFIGURATION)
@@ -85,7 +86,7 @@ class Runs:
         """Starts training into the folder `run`; limit(): called in the new process."""
         command = [self.runtime, "train", self.configuration, "--set", f"job.dump_folder={self.path(run)}", *self.settings,
                    *arguments]
-        environment = {**os.environ, "XDG_CACHE_HOME": self.path(cache)}
+        environment = {**os.environ, "XDG_CACHE_HOME": self.path(cache), **self.environment}
         return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 start_new_session=True, preexec_fn=limit)
 
@@ -140,12 +141,14 @@ def kills(runs, arguments):
     every resume has an empty cache, so that decisions can only come from the checkpoint."""
     runs.train("whole", cache="warm")
     shutil.rmtree(runs.path("whole"))
+    if arguments.slow:
+        runs.environment = {"LD_PRELOAD": os.path.abspath(arguments.slow), "SLOW_DISK_MS": "10"}
     begin = time.monotonic()
     runs.train("whole", cache="warm")
     seconds = time.monotonic() - begin
     weights, losses = runs.weights("whole"), runs.losses("whole")
-    count = resumed = writing = whole_runs = 0
-    while count < arguments.kills:
+    count = resumed = writing = whole_runs = put_off = 0
+    while count < arguments.kills or writing < (arguments.while_writing or 0):
         shutil.rmtree(runs.path("run"), ignore_errors=True)
         for attempt in range(40):
             begun = bool(runs.checkpoints("run"))
@@ -156,12 +159,12 @@ def kills(runs, arguments):
             try:
                 _, err = process.communicate(timeout=random.uniform(0.1, 1.1 * seconds) if attempt < 20 else 100)
             except subprocess.TimeoutExpired:
-                if arguments.while_writing and random.random() < 0.7:  # waits for the next write, at most a second
+                if arguments.while_writing is not None and random.random() < 0.7:  # waits for the next write, at most a second
                     end = time.monotonic() + 1
                     while time.monotonic() < end and not glob.glob(runs.path("run", "checkpoints", ".step-*.tmp")):
                         pass
                 writing += bool(glob.glob(runs.path("run", "checkpoints", ".step-*.tmp")))
-                kill(process)
+                put_off += " waits for the one of step " in kill(process)[1]
                 count += 1
                 continue
             expect(process.returncode == 0, f"exit code {process.returncode}\n{err}")
@@ -171,8 +174,9 @@ def kills(runs, arguments):
         whole_runs += 1
         expect(runs.weights("run") == weights, "the weights differ from those of the uninterrupted run")
         expect(runs.losses("run") == losses, "metrics.jsonl differs from that of the uninterrupted run")
-    print(f"{count} kills, {writing} of them while a checkpoint was written, in {whole_runs} runs, of which {resumed} ended "
-          "after a resume; all weights and losses have the bits of the uninterrupted run")
+    expect(put_off > 0 or not arguments.slow, "no checkpoint was put off")
+    print(f"{count} kills, {writing} of them while a checkpoint was written, {put_off} after one was put off, in {whole_runs} runs, of "
+          f"which {resumed} ended after a resume; all weights and losses have the bits of the uninterrupted run")
 
 
 def asynchronous(runs, arguments):
@@ -433,7 +437,9 @@ def main():
     parser.add_argument("--comm", default="local")
     parser.add_argument("--mesh", action="append", default=[])
     parser.add_argument("--kills", type=int, default=10)
-    parser.add_argument("--while-writing", action="store_true", help="most kills wait until a checkpoint is being written")
+    parser.add_argument("--while-writing", type=int, nargs="?", const=0,
+                        help="most kills wait until a checkpoint is being written, and at least so many find one")
+    parser.add_argument("--slow", help="library to preload, which makes the disk slow (slow_disk.c)")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     random.seed(arguments.seed)
