@@ -25,8 +25,11 @@ input = [4]
 layers = [{ type = "linear", features = 6, activation = "tanh" }, { type = "linear", features = 3 }]
 [dataset]
 name = "synthetic"
-samples = 64
+samples = 80
 classes = 3
+validation_split = 0.2
+[validation]
+every_steps = 3  # each is the best so far, whose checkpoint waits for the one before
 [training]
 global_batch_size = 8
 steps = 24
