@@ -2,6 +2,7 @@
 #include "runtime/data/safetensors.h"
 
 #include <algorithm>
+#include <future>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -153,27 +154,54 @@ struct Content {
   }
 };
 
-// Returns the checksum of the tensor behind what `crc` is that of.
-uint32_t inspect_and_sum(const Named& named, const Inspect& inspect, uint32_t crc) {
-  const auto& [name, tensor] = named;
-  for (uint64_t at = 0; at < tensor.bytes; at += kInspected) {
-    const uint64_t bytes = std::min(kInspected, tensor.bytes - at);
-    crc = crc32(tensor.data + at, bytes, crc);  // waits for the memory less than it computes
-    if (inspect) inspect(name, tensor.dtype, tensor.data + at, bytes);
+// Returns the checksum of the bytes `begin` to `end` of the tensors' data, after an inspection.
+uint32_t inspect_and_sum(const Content& content, const Inspect& inspect, uint64_t begin,
+                         uint64_t end) {
+  uint32_t crc = 0;
+  uint64_t first = 0;  // byte of the tensor
+  for (const Named* named : content.order) {
+    const auto& [name, tensor] = *named;
+    const uint64_t last = std::min(end, first + tensor.bytes);
+    for (uint64_t at = std::max(begin, first); at < last; at += kInspected) {
+      const std::byte* const block = tensor.data + (at - first);
+      const uint64_t bytes = std::min(kInspected, last - at);
+      crc = crc32(block, bytes, crc);  // waits for the memory less than it computes
+      if (inspect) inspect(name, tensor.dtype, block, bytes);
+    }
+    first += tensor.bytes;
   }
   return crc;
 }
 
-Content lay_out(const std::string& path, const FileView& file, const Inspect& inspect) {
+// The tensors may be large: one pass over them serves both checksums and the inspection.
+uint32_t inspect_and_sum(const Content& content, const Inspect& inspect, int threads) {
+  const uint64_t count = content.bytes >= kLarge ? std::max(1, threads) : 1;
+  const uint64_t part = (content.bytes / count / kInspected + 1) * kInspected;
+  const auto end_of = [&](uint64_t begin) { return std::min(begin + part, content.bytes); };
+  std::vector<std::future<uint32_t>> others;
+  for (uint64_t begin = part; begin < content.bytes; begin += part) {
+    others.push_back(std::async(std::launch::async, [&, begin] {
+      return inspect_and_sum(content, inspect, begin, end_of(begin));
+    }));
+  }
+  uint32_t crc = inspect_and_sum(content, inspect, 0, end_of(0));
+  for (uint64_t begin = part; std::future<uint32_t> & other : others) {
+    crc = joined_crc32(crc, other.get(), end_of(begin) - begin);
+    begin += part;
+  }
+  return crc;
+}
+
+Content lay_out(const std::string& path, const FileView& file, const Inspect& inspect,
+                int threads) {
   Content content;
   content.order = file_order(file);
-  for (const Named* named : content.order) check_tensor(path, *named);
-  content.header = header_text(path, file, content.order);
-  // The tensors may be large: one pass over them serves both checksums and the inspection.
   for (const Named* named : content.order) {
-    content.crc = inspect_and_sum(*named, inspect, content.crc);
+    check_tensor(path, *named);
     content.bytes += named->second.bytes;
   }
+  content.header = header_text(path, file, content.order);
+  content.crc = inspect_and_sum(content, inspect, threads);
   Checksum checksum(content.header);
   checksum.add_known(content.crc, content.bytes);
   checksum.write_into(content.header);
@@ -209,9 +237,9 @@ void place_tensors(FileView& file, const std::byte* memory) {
   }
 }
 
-WrittenFile write_safetensors(const std::string& path, const FileView& file,
-                              const Inspect& inspect) {
-  const Content content = lay_out(path, file, inspect);
+WrittenFile write_safetensors(const std::string& path, const FileView& file, const Inspect& inspect,
+                              int threads) {
+  const Content content = lay_out(path, file, inspect, threads);
   using Size = system::AtomicFile::Size;
   system::AtomicFile out(path, content.bytes >= kLarge ? Size::kLarge : Size::kOrdinary);
   content.write([&](const void* data, std::size_t size) { out.write(data, size); });
@@ -221,7 +249,7 @@ WrittenFile write_safetensors(const std::string& path, const FileView& file,
 
 std::string safetensors_text(const FileView& file, const std::string& name,
                              const Inspect& inspect) {
-  const Content content = lay_out(name, file, inspect);
+  const Content content = lay_out(name, file, inspect, 1);
   std::string text;
   text.reserve(content.written().bytes);
   content.write([&](const void* data, std::size_t size) {

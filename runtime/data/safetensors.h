@@ -73,8 +73,9 @@ struct WrittenFile {
 
 // Writes to a temporary file beside `path`, which is synced and renamed, so that `path` is the old
 // or the new file and never a mixture. Throws DataError.
+// So many `threads` share the checksum and the inspection of a file of 64 MiB and more.
 WrittenFile write_safetensors(const std::string& path, const FileView& file,
-                              const Inspect& inspect = nullptr);
+                              const Inspect& inspect = nullptr, int threads = 1);
 // Returns the bytes of such a file; `name` is used in messages.
 std::string safetensors_text(const FileView& file, const std::string& name,
                              const Inspect& inspect = nullptr);

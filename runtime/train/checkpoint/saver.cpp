@@ -16,6 +16,7 @@
 #include "runtime/system/available_memory.h"
 #include "runtime/train/checkpoint/find.h"
 #include "runtime/train/checkpoint/rank_state.h"
+#include "runtime/train/open.h"
 #include "runtime/train/weights.h"
 
 namespace runtime::train {
@@ -236,8 +237,11 @@ std::vector<SavedFile> CheckpointSaver::write_rank() const {
     throw DataError("cannot write " + temporary_.string() + ": " + error.message() +
                     "; choose a job.dump_folder that can be written");
   }
+  // Each core of the rank does a share of the work, so that a step waits for the longest share
+  // only.
   const data::WrittenFile written =
-      data::write_safetensors((temporary_ / rank_file(rank_)).string(), kept_.file(), inspection());
+      data::write_safetensors((temporary_ / rank_file(rank_)).string(), kept_.file(), inspection(),
+                              threads_of_rank(programs_.config()));
   system::write_file((temporary_ / decisions_file(rank_)).string(), decisions_);
   return {{rank_file(rank_), written.bytes, written.crc32},
           describe_file(temporary_, decisions_file(rank_))};
