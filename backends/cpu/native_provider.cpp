@@ -178,6 +178,13 @@ double estimate(const Engine& engine, const Operation& op) {
   return 1000.0 + std::max(bytes / engine.bytes_per_ns(), attention_ns(engine, op));
 }
 
+// Is it max pooling by a window with more elements than the 32 bits of a winner count?
+bool has_too_large_window(const Operation& op) {
+  if (!op.is(RT_OP_MAX_POOL2D) && !op.is(RT_OP_MAX_POOL2D_BACKWARD)) return false;
+  const int64_t height = op.integer(RT_ATTR_KERNEL_H), width = op.integer(RT_ATTR_KERNEL_W);
+  return height > 0 && width > INT32_MAX / height;
+}
+
 }  // namespace
 
 const NativeKernel* find_native_kernel(const Operation& op) {
@@ -198,6 +205,11 @@ Answer NativeProvider::query(const Operation& op) {
   check_post_ops(op);
   if (op.is(RT_OP_ACTIVATION_BACKWARD) && rt::sdk::is_forward_only(op.integer(RT_ATTR_FUNCTION))) {
     answer.reason = "activation_backward: exp, log, sqrt and reciprocal exist for activation only";
+    return answer;
+  }
+  if (has_too_large_window(op)) {
+    answer.reason = rt::sdk::format("%s: a window of more than %d elements; use a smaller one",
+                                    op.desc().name, INT32_MAX);
     return answer;
   }
   const bool other_layouts = op.is(RT_OP_COPY) && op.input(0).layout != op.output(0).layout;

@@ -118,6 +118,12 @@ bool image_fits(const rt_tensor_desc& t) {
   return t.dims[0] >= 1;
 }
 
+// Are the offsets of all taps in the packed weights below 2^31? Forward, they count input channels,
+// as image_fits does, and backward, output channels.
+bool weights_fit(const rt_tensor_desc& w) {
+  return w.dims[0] <= kMaxSampleElements / (w.dims[1] * w.dims[2]);
+}
+
 // Checks the shapes that no other check covers: both sides of a copy, and the bias gradient.
 void check_dims(const Operation& op, Family family) {
   if (family == Family::kCopy && !rt::sdk::same_dims(op.input(0), op.output(0))) {
@@ -140,6 +146,7 @@ std::string shape_refusal(const Operation& op, Family family) {
     if (!image_fits(op.input(i))) return "input " + std::to_string(i) + " of this type or size";
   }
   if (!image_fits(op.output(0))) return "an output of this type or size";
+  if (family == Family::kConvolution && !weights_fit(op.input(1))) return "weights of this size";
   if (op.output_count() > 1 && op.output(1).dtype != RT_FLOAT32) {
     return "a bias gradient of this type";
   }
