@@ -228,6 +228,11 @@ class Cudnn : public gpu::Vendor {
       *without = "cuDNN is not asked for convolutions with other padding on opposite sides";
       return {};
     }
+    if (!gpu::is_counted(c)) {
+      *without = format("cuDNN is asked for tensors of at most %lld elements",
+                        static_cast<long long>(gpu::kMostCounted));
+      return {};
+    }
     Wishes wishes;
     wishes.exact_float32 = c.dtype == RT_FLOAT32 && !tf32_;
     wishes.most_workspace = kMostConvolutionWorkspace;

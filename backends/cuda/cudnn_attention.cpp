@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "backends/gpu/attention.h"
+#include "backends/gpu/counted.h"
 
 namespace backends::cuda {
 namespace {
@@ -330,6 +331,13 @@ struct Slices {
   Plans plans, rest;
 };
 
+// The samples of each slice where `n` are cut into slices of about equal size, of at most `most`,
+// at least 1.
+int64_t equal_slices(int64_t n, int64_t most) {
+  const int64_t slices = (n + most - 1) / most;
+  return (n + slices - 1) / slices;
+}
+
 // The number of samples to try after the plan for `samples` samples was found to need `needed`
 // bytes of workspace: the workspace is taken to grow with the samples, and the slices of the batch
 // are made about equal. Each try compiles a kernel, so the number falls by an eighth at least.
@@ -337,18 +345,25 @@ int64_t fewer_samples(int64_t n, int64_t samples, int64_t needed, int64_t most_w
   const double fitting = static_cast<double>(samples) * static_cast<double>(most_workspace) /
                          static_cast<double>(needed);
   const int64_t most = std::min(static_cast<int64_t>(fitting), samples - (samples + 7) / 8);
-  if (most < 1) return 1;
-  const int64_t slices = (n + most - 1) / most;
-  return (n + slices - 1) / slices;
+  return most < 1 ? 1 : equal_slices(n, most);
 }
 
-// The largest slices whose workspace is within `most_workspace`. If there are no plans, `without`
-// receives the reason.
+// The samples whose q, k and v together have at most as many elements as the library is asked to
+// count; 0: not even one has so few.
+int64_t counted_samples(const Shape& s) { return gpu::kMostCounted / (3 * s.t * s.c()); }
+
+// The largest slices that are counted and whose workspace is within `most_workspace`. If there are
+// no plans, `without` receives the reason.
 Slices find_slices(const std::shared_ptr<Session>& session, const Shape& s, bool backward,
                    size_t most, int64_t most_workspace, std::string* without) {
   Slices slices;
   const auto needs_less = [](const auto& a, const auto& b) { return a->workspace < b->workspace; };
-  for (int64_t samples = s.n;;) {
+  if (counted_samples(s) == 0) {
+    *without = format("cuDNN is asked for at most %lld elements, and one sample has more",
+                      static_cast<long long>(gpu::kMostCounted));
+    return {};
+  }
+  for (int64_t samples = equal_slices(s.n, counted_samples(s));;) {
     Plans found = plans_of(session, with_samples(s, samples), backward, most);
     if (found.empty()) {
       *without = "cuDNN has no engine for this attention";

@@ -1,6 +1,7 @@
 // attention and its gradient. The forward saves log(sum of exp(scores)) of each row and head.
 #include "backends/gpu/attention_operands.h"
 #include "backends/gpu/lanes.h"
+#include "backends/gpu/limits.h"
 
 namespace backends::gpu {
 namespace {
@@ -54,13 +55,10 @@ void queue_delta(const Launch& l, const AttentionOperands<T>& o) {
 }
 
 AttentionShape shape_of(const Operation& op) {
-  constexpr int64_t kMost = int64_t{1} << 30;  // kernels count rows, columns and tiles in 32 bits
+  // Kernels count rows, columns and tiles of a head in 32 bits.
   const AttentionShape s = attention_shape(op);
-  if (s.n == 0 || s.t <= kMost / s.d) return s;
-  throw rt::sdk::Error(
-      RT_ERROR_UNSUPPORTED,
-      rt::sdk::format("%s: heads of %lld positions and %lld columns; at most 2^30 numbers",
-                      op.desc().name, static_cast<long long>(s.t), static_cast<long long>(s.d)));
+  if (s.n > 0) expect_at_most(op, s.t * s.d, int64_t{1} << 30, "numbers of a head");
+  return s;
 }
 
 template <typename T>

@@ -99,11 +99,12 @@ ColumnStatistics<C> statistics_of(const C* moments, const NormShape& s) {
 Kernel make_statistics(const Properties&, const Operation& op) {
   const int64_t columns = last_dim(op.input(0)), samples = op.input(0).dims[0];
   const int64_t rows = row_count(op.input(0)), positions = samples == 0 ? 1 : rows / samples;
+  expect_at_most(op, samples, INT32_MAX, "samples");  // a list of int32_t has the real ones
   return for_floating(op.input(0).dtype, [&]<typename T>() {
     using C = Compute<T>;
     using Function = Moments<T, RealRows>;
     Kernel kernel;
-    const uint64_t partial = column_workspace<C>(rows, columns, Function::kWidth);
+    const uint64_t partial = column_workspace<C>(op, rows, columns, Function::kWidth);
     const uint64_t sums = static_cast<uint64_t>(divide_up(static_cast<int64_t>(partial), 16)) * 16;
     const uint64_t list_bytes = static_cast<uint64_t>(samples + 1) * sizeof(int32_t);
     kernel.workspace_bytes = sums + list_bytes;
@@ -143,7 +144,7 @@ Kernel make_backward_statistics(const Properties&, const Operation& op) {
   return for_floating(op.input(0).dtype, [&]<typename T>() {
     using C = Compute<T>;
     Kernel kernel;
-    kernel.workspace_bytes = column_workspace<C>(s.rows, s.columns, 2);
+    kernel.workspace_bytes = column_workspace<C>(op, s.rows, s.columns, 2);
     column_work(kernel.work, bytes_of(op.input(0)) + bytes_of(op.input(1)) + bytes_of(op.input(2)),
                 bytes_of(op.output(0)), kernel.workspace_bytes);
     kernel.run = [=](const Launch& l) {

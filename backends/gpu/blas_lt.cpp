@@ -322,22 +322,19 @@ double flops_of(const Gemm& gemm) {
          static_cast<double>(gemm.k) * gemm.batch;
 }
 
-// The library's kernel; how often it runs one to add up a sum that it split is not known.
+// The library's kernel; how often it runs one to add up a sum that it split is not known. A shared
+// matrix of a batch is read once.
 Work work_of(const Operation& op, const Gemm& gemm) {
+  const auto bytes = [&](const ColumnMajor& x, rt_dtype dtype) {
+    const double matrices = x.batch_stride == 0 ? 1 : gemm.batch;
+    return matrices * static_cast<double>(x.rows) * static_cast<double>(x.columns) *
+           static_cast<double>(rt::sdk::dtype_bytes(dtype));
+  };
   Work work{std::string(kBlasLtName) + epilogue_of(gemm).name};
-  work.bytes = bytes_of(op.input(0)) + bytes_of(op.input(1)) + bytes_of(op.output(0)) +
-               post_bytes(op, 0, gemm.fused);
+  work.bytes = bytes(gemm.left, gemm.dtype) + bytes(gemm.right, gemm.dtype) +
+               bytes(gemm.d, gemm.result) * (gemm.adds ? 2 : 1) + post_bytes(op, 0, gemm.fused);
   if (gemm.row_sums >= 0) work.bytes += bytes_of(op.output(1));
   work.flops = flops_of(gemm);
-  return work;
-}
-
-// The small part of a product: it adds to d as a whole, or reads one operand as a whole.
-Work work_of_rest(const Operation& op, const Gemm& rest) {
-  Work work{kBlasLtName};
-  const bool of_columns = rest.right_begin > 0 && !rest.adds;
-  work.bytes = rest.adds ? 2 * bytes_of(op.output(0)) : bytes_of(op.input(of_columns ? 1 : 0));
-  work.flops = flops_of(rest);
   return work;
 }
 
@@ -367,62 +364,91 @@ class BlasLt : public Vendor {
   }
 
  private:
+  // A product of the library and how it is launched.
+  struct Call {
+    std::shared_ptr<Product> product;
+    Algorithm algorithm;
+  };
+
   std::vector<Kernel> kernels_of(const Operation& op, const Gemm& gemm, size_t most,
                                  std::string* without) const {
     std::vector<Kernel> kernels;
     // The pass for sums of rows reads rows that follow each other without gaps.
     if (sums_by_pass(op, gemm) && op.input(0).layout != RT_LAYOUT_CANONICAL) return kernels;
-    // A pass would run between the two parts.
+    const std::vector<Gemm> counted = counted_parts(gemm);
+    if (counted.empty()) {
+      *without = format(
+          "%s is asked for products of at most %lld elements each, into which this "
+          "one cannot be divided",
+          kBlasLtName, static_cast<long long>(kMostCounted));
+      return kernels;
+    }
+    const std::vector<Gemm> aligned = aligned_of(op, counted);
+    if (aligned.size() > counted.size())
+      kernels = kernels_of_parts(op, gemm, aligned, (most + 1) / 2, without);
+    for (Kernel& kernel : kernels_of_parts(op, gemm, counted, most, without)) {
+      if (kernels.size() < most) kernels.push_back(std::move(kernel));
+    }
+    return kernels;
+  }
+
+  // The parts, each of them divided again where the library is faster then. That is not tried in
+  // front of a pass.
+  static std::vector<Gemm> aligned_of(const Operation& op, const std::vector<Gemm>& parts) {
     const bool has_passes = op.post_op_count() > 0 || op.output_count() > 1;
-    std::vector<Gemm> parts;
-    if (kSizesMatter && !has_passes) parts = aligned_parts(gemm);
-    if (!parts.empty()) kernels = kernels_of_parts(op, parts, (most + 1) / 2, without);
-    const auto product = std::make_shared<Product>(blas_, gemm);
-    for (const Algorithm& algorithm : product->algorithms(most, without)) {
-      if (kernels.size() < most) kernels.push_back(make(op, gemm, product, algorithm));
+    if (!kSizesMatter || has_passes) return parts;
+    std::vector<Gemm> all;
+    for (const Gemm& part : parts) {
+      const std::vector<Gemm> aligned = aligned_parts(part);
+      if (aligned.empty()) all.push_back(part);
+      all.insert(all.end(), aligned.begin(), aligned.end());
     }
-    return kernels;
+    return all;
   }
 
-  // Kernels that launch the library's product twice. The preferred algorithm serves the small part.
-  std::vector<Kernel> kernels_of_parts(const Operation& op, const std::vector<Gemm>& parts,
-                                       size_t most, std::string* without) const {
+  // Kernels that launch the library's product once for each part, one for each algorithm of the
+  // first part. Parts that have fewer, or are much smaller, take the preferred one.
+  std::vector<Kernel> kernels_of_parts(const Operation& op, const Gemm& gemm,
+                                       const std::vector<Gemm>& parts, size_t most,
+                                       std::string* without) const {
+    std::vector<std::vector<Call>> ways;
+    for (const Gemm& part : parts) {
+      const auto product = std::make_shared<Product>(blas_, part);
+      const bool small = flops_of(part) < flops_of(parts[0]) / 2;
+      const std::vector<Algorithm> algorithms = product->algorithms(small ? 1 : most, without);
+      if (algorithms.empty()) return {};
+      if (ways.empty()) ways.resize(algorithms.size());
+      for (size_t i = 0; i < ways.size(); ++i)
+        ways[i].push_back({product, algorithms[i < algorithms.size() ? i : 0]});
+    }
+    std::vector<Work> work;
+    for (const Gemm& part : parts) work.push_back(work_of(op, part));
     std::vector<Kernel> kernels;
-    const auto large = std::make_shared<Product>(blas_, parts[0]),
-               rest = std::make_shared<Product>(blas_, parts[1]);
-    const std::vector<Algorithm> for_rest = rest->algorithms(1, without);
-    if (for_rest.empty()) return kernels;
-    for (const Algorithm& algorithm : large->algorithms(most, without)) {
-      Kernel kernel = make(op, parts[0], large, algorithm);
-      kernel.implementation += ", 2 parts";
-      kernel.work.push_back(work_of_rest(op, parts[1]));
-      kernel.workspace_bytes =
-          std::max<uint64_t>(kernel.workspace_bytes, for_rest[0].workspaceSize);
-      kernel.run = [first = kernel.run, rest, chosen = for_rest[0]](const Launch& l) {
-        first(l);
-        rest->run(chosen, l);
-      };
-      kernels.push_back(std::move(kernel));
-    }
+    for (const std::vector<Call>& calls : ways) kernels.push_back(make(op, gemm, calls, work));
     return kernels;
   }
 
-  Kernel make(const Operation& op, const Gemm& gemm, const std::shared_ptr<Product>& product,
-              const Algorithm& algorithm) const {
+  // The calls, of which `work` tells, one after another, and the passes that they leave. `gemm` is
+  // the whole product.
+  Kernel make(const Operation& op, const Gemm& gemm, const std::vector<Call>& calls,
+              const std::vector<Work>& work) const {
     const bool tf32 = blas_->uses_tf32(gemm);
     Kernel kernel;
     kernel.implementation = std::string(kBlasLtName) + (tf32 ? " tf32" : "");
+    if (calls.size() > 1) kernel.implementation += format(", %zu parts", calls.size());
     if (tf32) kernel.tolerance = kToleranceTf32;
-    kernel.work = {work_of(op, gemm)};
+    kernel.work = work;
     const Pass sums = add_row_sums(op, gemm, kernel), rest = post_pass(op, gemm.fused);
-    kernel.workspace_bytes = std::max<uint64_t>(kernel.workspace_bytes, algorithm.workspaceSize);
+    for (const Call& call : calls)
+      kernel.workspace_bytes =
+          std::max<uint64_t>(kernel.workspace_bytes, call.algorithm.workspaceSize);
     if (rest) {
       kernel.work.push_back(
           {"post-operations",
            2 * bytes_of(op.output(0)) + post_bytes(op, gemm.fused, op.post_op_count())});
     }
-    kernel.run = [product, algorithm, sums, rest](const Launch& l) {
-      product->run(algorithm, l);
+    kernel.run = [calls, sums, rest](const Launch& l) {
+      for (const Call& call : calls) call.product->run(call.algorithm, l);
       if (sums) sums(l);
       if (rest) rest(l);
     };

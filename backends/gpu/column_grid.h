@@ -3,6 +3,7 @@
 #ifndef BACKENDS_GPU_COLUMN_GRID_H_
 #define BACKENDS_GPU_COLUMN_GRID_H_
 
+#include "backends/gpu/limits.h"
 #include "backends/gpu/vectors.h"
 #include "backends/gpu/work.h"
 
@@ -39,9 +40,16 @@ struct ColumnGrid {
   }
 };
 
+// Throws RT_ERROR_UNSUPPORTED if a grid has no room for so many columns.
+inline void expect_columns(const Operation& op, int64_t columns) {
+  expect_at_most(op, columns, kMostGridBlocks * kFinishLanes, "columns");
+}
+
 // Bytes of workspace that column_sums needs: [chunks][width][columns] of C; none for one chunk.
+// Factories of kernels with column_sums call it; throws as expect_columns does.
 template <typename C>
-uint64_t column_workspace(int64_t rows, int64_t columns, int width) {
+uint64_t column_workspace(const Operation& op, int64_t rows, int64_t columns, int width) {
+  expect_columns(op, columns);
   const int64_t chunks = ColumnGrid(rows, columns).chunks;
   return chunks == 1 ? 0 : static_cast<uint64_t>(chunks * columns * width) * sizeof(C);
 }

@@ -47,6 +47,8 @@ bool take(Convolution& c, const rt_post_op& post) {
   return false;
 }
 
+int64_t elements_of(const Tensor4& t) { return t.dims[0] * t.dims[1] * t.dims[2] * t.dims[3]; }
+
 bool is_empty(const Tensor4& t) {
   return std::any_of(t.dims.begin(), t.dims.end(), [](int64_t n) { return n == 0; });
 }
@@ -68,6 +70,11 @@ std::optional<Convolution> convolution_of(const Operation& op, uint32_t most_fus
   const uint32_t most = std::min(most_fused, op.post_op_count());
   while (c.fused < most && take(c, op.post_op(c.fused))) ++c.fused;
   return c;
+}
+
+bool is_counted(const Convolution& c) {
+  return std::max({elements_of(c.image), elements_of(c.weights), elements_of(c.result)}) <=
+         kMostCounted;
 }
 
 }  // namespace backends::gpu

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "backends/gpu/counted.h"
 #include "rt/operations.h"
 #include "rt/sdk/operation.h"
 
@@ -43,6 +44,9 @@ struct Convolution {
 // Describes the convolution with at most `most_fused` post-operations. Empty if the operation is no
 // convolution, or if a tensor has no elements.
 std::optional<Convolution> convolution_of(const Operation& op, uint32_t most_fused);
+
+// Whether the libraries are asked: none of the three tensors has more elements than kMostCounted.
+bool is_counted(const Convolution& c);
 
 }  // namespace backends::gpu
 

@@ -518,14 +518,14 @@ Kernel make_dropout(const Properties&, const Operation& op) {
 }
 
 constexpr Entry kEntries[] = {
-    {RT_OP_ACTIVATION, make_activation, kCountsWide},
-    {RT_OP_ACTIVATION_BACKWARD, make_activation_backward, kCountsWide},
-    {RT_OP_ADD, make_arithmetic, kFuses | kCountsWide},
-    {RT_OP_SUBTRACT, make_arithmetic, kCountsWide},
-    {RT_OP_MULTIPLY, make_arithmetic, kCountsWide},
-    {RT_OP_DIVIDE, make_arithmetic, kCountsWide},
-    {RT_OP_SCALE, make_scale, kCountsWide},
-    {RT_OP_DROPOUT, make_dropout, kCountsWide},
+    {RT_OP_ACTIVATION, make_activation},
+    {RT_OP_ACTIVATION_BACKWARD, make_activation_backward},
+    {RT_OP_ADD, make_arithmetic, kFuses},
+    {RT_OP_SUBTRACT, make_arithmetic},
+    {RT_OP_MULTIPLY, make_arithmetic},
+    {RT_OP_DIVIDE, make_arithmetic},
+    {RT_OP_SCALE, make_scale},
+    {RT_OP_DROPOUT, make_dropout},
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 // dy that the list names. So indices are read once for each block, which a cache serves, and dy and
 // the table once in all.
 #include "backends/gpu/embedding.h"
+#include "backends/gpu/limits.h"
 #include "backends/gpu/vectors.h"
 #include "backends/gpu/work.h"
 
@@ -181,10 +182,7 @@ void embedding_backward_kernel(const int32_t* indices, const T* dy, T* dtable, M
 
 Kernel make_embedding_backward(const Properties& properties, const Operation& op) {
   const Table s = table_of(op, op.output(0));
-  if (s.count > std::numeric_limits<int32_t>::max()) {
-    throw rt::sdk::Error(RT_ERROR_UNSUPPORTED,
-                         "embedding_backward: at most 2^31 - 1 indices; use smaller batches");
-  }
+  expect_at_most(op, s.count, INT32_MAX, "indices");
   // Few rows for a block if the table is small, so that all multiprocessors have some.
   const int64_t rows_of_block =
       std::clamp<int64_t>(s.rows / (8 * int64_t{properties.multiprocessors}), 1, kMostRows);

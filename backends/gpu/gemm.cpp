@@ -91,31 +91,90 @@ bool has_aligned_columns(const Gemm& gemm) {
          gemm.d.ld * out % kRowAlignment == 0;
 }
 
-// Rows m from `begin` on.
+// A part of a product: its rows, columns, terms or products from `begin` on.
+using Part = Gemm (*)(Gemm gemm, int64_t begin, int64_t size);
+
+// Rows m.
 Gemm rows_of(Gemm gemm, int64_t begin, int64_t rows) {
   gemm.m = gemm.d.rows = rows;
   (gemm.transpose_left ? gemm.left.columns : gemm.left.rows) = rows;
-  gemm.left_begin = gemm.transpose_left ? begin * gemm.left.ld : begin;
-  gemm.d_begin = begin;
+  gemm.left_begin += gemm.transpose_left ? begin * gemm.left.ld : begin;
+  gemm.d_begin += begin;
   return gemm;
 }
-// Columns n from `begin` on.
+// Columns n.
 Gemm columns_of(Gemm gemm, int64_t begin, int64_t columns) {
   gemm.n = gemm.d.columns = columns;
   (gemm.transpose_right ? gemm.right.rows : gemm.right.columns) = columns;
-  gemm.right_begin = gemm.transpose_right ? begin : begin * gemm.right.ld;
-  gemm.d_begin = begin * gemm.d.ld;
+  gemm.right_begin += gemm.transpose_right ? begin : begin * gemm.right.ld;
+  gemm.d_begin += begin * gemm.d.ld;
   return gemm;
 }
-// Terms k of the sums from `begin` on.
+// Terms k of the sums.
 Gemm terms_of(Gemm gemm, int64_t begin, int64_t terms) {
   gemm.k = terms;
   (gemm.transpose_left ? gemm.left.rows : gemm.left.columns) = terms;
   (gemm.transpose_right ? gemm.right.columns : gemm.right.rows) = terms;
-  gemm.left_begin = gemm.transpose_left ? begin : begin * gemm.left.ld;
-  gemm.right_begin = gemm.transpose_right ? begin * gemm.right.ld : begin;
-  gemm.adds = begin > 0;
+  gemm.left_begin += gemm.transpose_left ? begin : begin * gemm.left.ld;
+  gemm.right_begin += gemm.transpose_right ? begin * gemm.right.ld : begin;
+  gemm.adds = gemm.adds || begin > 0;
   return gemm;
+}
+// Products of the batch.
+Gemm products_of(Gemm gemm, int64_t begin, int64_t products) {
+  gemm.batch = static_cast<int32_t>(products);
+  gemm.left_begin += begin * gemm.left.batch_stride;
+  gemm.right_begin += begin * gemm.right.batch_stride;
+  gemm.d_begin += begin * gemm.d.batch_stride;
+  return gemm;
+}
+
+// Elements from the first one of a matrix to the last one of the last matrix of a batch.
+int64_t reach_of(const ColumnMajor& x, int64_t batch) {
+  return (batch - 1) * x.batch_stride + (x.columns - 1) * x.ld + x.rows;
+}
+
+// How a product is divided so that one of its matrices reaches less far: `size` of what `part`
+// takes, of which each one makes the matrix reach `each` elements further. Null: not at all.
+struct Cut {
+  Part part = nullptr;
+  int64_t size = 0, each = 0;
+};
+Cut cut_of(const Gemm& gemm, int64_t most) {
+  const auto cut = [&](const ColumnMajor& x, Part part, int64_t size) -> Cut {
+    if (reach_of(x, gemm.batch) <= most) return {};
+    if (gemm.batch > 1 && x.batch_stride > 0) return {products_of, gemm.batch, x.batch_stride};
+    return {part, size, x.ld};
+  };
+  const Cut cuts[] = {
+      cut(gemm.d, columns_of, gemm.n),
+      gemm.transpose_right ? cut(gemm.right, terms_of, gemm.k)
+                           : cut(gemm.right, columns_of, gemm.n),
+      gemm.transpose_left ? cut(gemm.left, rows_of, gemm.m) : cut(gemm.left, terms_of, gemm.k)};
+  for (const Cut& needed : cuts) {
+    if (needed.part != nullptr) return needed;
+  }
+  return {};
+}
+
+// Appends the parts of a product to `parts`; returns false if it cannot be divided.
+bool divide(const Gemm& gemm, int64_t most, std::vector<Gemm>& parts) {
+  const Cut cut = cut_of(gemm, most);
+  if (cut.part == nullptr) return parts.push_back(gemm), true;
+  if (cut.part == terms_of && gemm.result == RT_FLOAT16) return false;
+  // A part of rows, columns or terms begins at a multiple of as many elements as kRowAlignment has
+  // bytes, and so at one of kRowAlignment. A product of a batch may have to be divided further.
+  const bool whole = cut.part == products_of;
+  const int64_t unit = whole ? 1 : kRowAlignment;
+  const int64_t largest = std::max<int64_t>(most / cut.each / unit * unit, whole ? 1 : 0);
+  if (largest == 0) return false;
+  const int64_t count = (cut.size + largest - 1) / largest;
+  const int64_t share = ((cut.size + count - 1) / count + unit - 1) / unit * unit;
+  for (int64_t begin = 0; begin < cut.size; begin += share) {
+    const Gemm part = cut.part(gemm, begin, std::min(share, cut.size - begin));
+    if (!divide(part, most, parts)) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -124,7 +183,7 @@ std::vector<Gemm> aligned_parts(const Gemm& gemm) {
   if (gemm.fused > 0 || gemm.row_sums >= 0 || !has_aligned_columns(gemm)) return {};
   const auto unit_of = [](rt_dtype dtype) { return kRowAlignment / bytes_of_element(dtype); };
   const int64_t in = unit_of(gemm.dtype), out = unit_of(gemm.result);
-  const auto split = [&](Gemm (*part)(Gemm, int64_t, int64_t), int64_t size, int64_t unit) {
+  const auto split = [&](Part part, int64_t size, int64_t unit) {
     const int64_t large = size / unit * unit;
     if (large == 0 || large == size) return std::vector<Gemm>();
     return std::vector<Gemm>{part(gemm, 0, large), part(gemm, large, size - large)};
@@ -135,6 +194,13 @@ std::vector<Gemm> aligned_parts(const Gemm& gemm) {
   if (parts.empty() && k_is_a_column && gemm.result != RT_FLOAT16)
     parts = split(terms_of, gemm.k, in);
   if (parts.empty() && gemm.transpose_right) parts = split(columns_of, gemm.n, in);
+  return parts;
+}
+
+std::vector<Gemm> counted_parts(const Gemm& gemm, int64_t most) {
+  std::vector<Gemm> parts;
+  if (cut_of(gemm, most).part == nullptr) return {gemm};
+  if (gemm.fused > 0 || gemm.row_sums >= 0 || !divide(gemm, most, parts)) return {};
   return parts;
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "backends/gpu/counted.h"
 #include "rt/operations.h"
 #include "rt/sdk/operation.h"
 
@@ -57,6 +58,13 @@ std::optional<Gemm> gemm_of(const Operation& matmul, uint32_t most_fused);
 // although the whole does not, k is not split. Empty if no size has to be split, if the distance
 // between columns is no multiple of 16 bytes, or if the product has epilogues.
 std::vector<Gemm> aligned_parts(const Gemm& gemm);
+
+// Products that together give the same result, in each of which no matrix reaches over more than
+// `most` elements of memory: the product itself if it is small enough. They are about equal, begin
+// at multiples of 16 bytes, and are to be computed in their order. Where k is divided, d is rounded
+// once more for each part, so in float16 k is not. Empty if the product cannot be divided, or if it
+// has epilogues.
+std::vector<Gemm> counted_parts(const Gemm& gemm, int64_t most = kMostCounted);
 
 }  // namespace backends::gpu
 

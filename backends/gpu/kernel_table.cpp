@@ -38,35 +38,6 @@ const Entry* find_entry(const Operation& op) {
   return nullptr;
 }
 
-// Elements from the beginning of the tensor to its end, with the padding of its rows.
-int64_t stored_elements(const rt_tensor_desc& t) {
-  return static_cast<int64_t>(stored_bytes(t) / rt::sdk::dtype_bytes(t.dtype));
-}
-
-// Why operand `i` of the inputs or outputs is refused: it has more elements than kernels count.
-std::optional<Refusal> too_many(const Operation& op, const rt_tensor_desc& t, bool output,
-                                uint32_t i) {
-  const int64_t elements = stored_elements(t);
-  if (elements <= kMostCounted) return std::nullopt;
-  return Refusal(
-      static_cast<int32_t>(i) + (output ? rt::sdk::kFirstOutput : 0),
-      format("%s: %s %u is %s and has %lld elements, at most %lld are counted here; set a smaller "
-             "training.micro_batch_size",
-             op.desc().name, output ? "output" : "operand", i, rt::sdk::to_string(t).c_str(),
-             static_cast<long long>(elements), static_cast<long long>(kMostCounted)));
-}
-// The same for the first such operand of the operation; nullopt if there is none.
-std::optional<Refusal> too_many(const Operation& op) {
-  const Entry* entry = find_entry(op);
-  if (entry == nullptr || entry->has(kCountsWide)) return std::nullopt;
-  std::optional<Refusal> refusal;
-  for (uint32_t i = 0; i < op.input_count() && !refusal; ++i)
-    refusal = too_many(op, op.input(i), false, i);
-  for (uint32_t i = 0; i < op.output_count() && !refusal; ++i)
-    refusal = too_many(op, op.output(i), true, i);
-  return refusal;
-}
-
 double tolerance_of(const Operation& op) {
   const rt_dtype result = op.output_count() > 0 ? op.output(0).dtype : 0;
   if (result == RT_FLOAT16) return kTolerance16;
@@ -95,7 +66,6 @@ std::optional<Kernel> make_own(const rt_device& device, const Operation& op) {
 // receives the reason if a library that should serve the operation does not.
 std::vector<Kernel> make(const rt_device& device, const Operation& op, size_t most,
                          std::string* without) {
-  if (const auto refusal = too_many(op)) throw Refusal(*refusal);
   std::vector<Kernel> ways;
   if (device.vendor != nullptr) {
     ways = device.vendor->kernels(op, std::min(most, kMostWays - 1), without);
@@ -160,7 +130,6 @@ std::vector<Way> find_ways(const rt_device& device, const Operation& op, std::st
       op.output_count() > 1 || aligned == plain)
     return ways;
   const Operation rows(aligned.desc());
-  if (too_many(rows)) return ways;
   std::string reason;
   add_ways(device, rows, device.vendor->kernels(rows, kMostWays - 1, &reason), ways);
   return ways;

@@ -261,7 +261,7 @@ Kernel make_wide_gradient(const Operation& op, const NormShape& s) {
   using C = Compute<T>;
   const PostPlan post(op);
   Kernel kernel;
-  kernel.workspace_bytes = column_workspace<C>(s.rows, s.columns, 2);
+  kernel.workspace_bytes = column_workspace<C>(op, s.rows, s.columns, 2);
   kernel.run = [=](const Launch& l) { run_wide_gradient<T>(l, s, post); };
   const double x = bytes_of(op.input(1)), vector = bytes_of(op.input(2));
   const double saved = static_cast<double>(3 * s.rows) * sizeof(C);

@@ -1,6 +1,7 @@
 // softmax, log_softmax, cross_entropy (whole, and with classes split over tensor-parallel ranks),
 // mean_squared_error, correct_count, and their gradients. A block of threads computes one row,
 // which it holds in registers if it is not too long.
+#include "backends/gpu/limits.h"
 #include "backends/gpu/row_launch.h"
 #include "backends/gpu/row_layout.h"
 #include "backends/gpu/row_scan.h"
@@ -256,15 +257,14 @@ struct Shape {
   int64_t stride = 0;  // elements from the beginning of one row to that of the next
 };
 // The rows of logits that are canonical or in a row layout.
-Shape rows_of(const rt_tensor_desc& x) {
+Shape rows_of(const Operation& op) {
+  const rt_tensor_desc& x = op.input(0);
   const int64_t width = last_dim(x);
   const Shape s{width == 0 ? 0 : row_count(x), width, row_stride(x)};
-  constexpr int64_t kMost = INT_MAX - kBlock;  // kernels count the elements of a row in 32 bits
-  if (s.stride <= kMost) return s;
-  throw rt::sdk::Error(
-      RT_ERROR_UNSUPPORTED,
-      rt::sdk::format("rows of %lld elements, and the kernels take at most %lld",
-                      static_cast<long long>(s.stride), static_cast<long long>(kMost)));
+  // Kernels count the elements of a row in 32 bits, with those that a chunk of packs has behind the
+  // row (held_row.h).
+  expect_at_most(op, s.stride, INT_MAX - (1 << 20), "elements of a row");
+  return s;
 }
 // The shape of y [n,...] as n rows, each with all elements of one sample.
 Shape samples_of(const rt_tensor_desc& y) {
@@ -285,7 +285,7 @@ void add_work(Kernel& kernel, const char* name, int64_t rows, double bytes) {
 }
 
 Kernel make_softmax(const Properties&, const Operation& op) {
-  const Shape s = rows_of(op.input(0));
+  const Shape s = rows_of(op);
   const bool logarithm = op.is(RT_OP_LOG_SOFTMAX);
   return for_floating(op.input(0).dtype, [&]<typename T>() {
     return for_width<T, 1, 4, kPacksOfTwoBlocks>(s.width, [&]<int packs, bool whole>() {
@@ -303,7 +303,7 @@ Kernel make_softmax(const Properties&, const Operation& op) {
 }
 
 Kernel make_softmax_backward(const Properties&, const Operation& op) {
-  const Shape s = rows_of(op.input(0));
+  const Shape s = rows_of(op);
   const bool logarithm = op.is(RT_OP_LOG_SOFTMAX_BACKWARD);
   return for_floating(op.input(0).dtype, [&]<typename T>() {
     return for_width<T, 1, 4, kPacksOfTwoBlocks / 2>(s.width, [&]<int packs, bool whole>() {
@@ -329,7 +329,7 @@ struct Wanted {
 // The outputs are those that are wanted, in this order: loss, dlogits, count. The numbers of the
 // rows are summed by a second kernel.
 Kernel make_classification(const Operation& op, const Wanted& wanted) {
-  const Shape s = rows_of(op.input(0));
+  const Shape s = rows_of(op);
   const int results = (wanted.loss ? 1 : 0) + (wanted.count ? 1 : 0);
   const std::string name(op.name());
   return for_floating(op.input(0).dtype, [&]<typename T>() {
@@ -418,7 +418,7 @@ Kernel make_mean_squared_error_backward(const Properties&, const Operation& op) 
 }
 
 Kernel make_statistics(const Properties&, const Operation& op) {
-  const Shape s = rows_of(op.input(0));
+  const Shape s = rows_of(op);
   const int64_t first_class = op.integer(RT_ATTR_FIRST_CLASS, 0);
   return for_floating(op.input(0).dtype, [&]<typename T>() {
     return for_width<T, 1, 4, kPacksOfTwoBlocks>(s.width, [&]<int packs, bool whole>() {
@@ -459,7 +459,7 @@ Kernel make_merge(const Properties&, const Operation& op) {
 }
 
 Kernel make_backward_apply(const Properties&, const Operation& op) {
-  const Shape s = rows_of(op.input(0));
+  const Shape s = rows_of(op);
   const int64_t first_class = op.integer(RT_ATTR_FIRST_CLASS, 0);
   return for_floating(op.input(0).dtype, [&]<typename T>() {
     using C = Compute<T>;
@@ -477,19 +477,19 @@ Kernel make_backward_apply(const Properties&, const Operation& op) {
 }
 
 constexpr Entry kEntries[] = {
-    {RT_OP_SOFTMAX, make_softmax, kCountsWide},
-    {RT_OP_SOFTMAX_BACKWARD, make_softmax_backward, kCountsWide},
-    {RT_OP_LOG_SOFTMAX, make_softmax, kCountsWide},
-    {RT_OP_LOG_SOFTMAX_BACKWARD, make_softmax_backward, kCountsWide},
-    {RT_OP_CROSS_ENTROPY, make_cross_entropy, kCountsWide},
-    {RT_OP_CROSS_ENTROPY_BACKWARD, make_cross_entropy_backward, kCountsWide},
-    {RT_OP_CROSS_ENTROPY_WITH_GRADIENT, make_cross_entropy_with_gradient, kCountsWide},
-    {RT_OP_CROSS_ENTROPY_STATISTICS, make_statistics, kCountsWide},
-    {RT_OP_CROSS_ENTROPY_MERGE, make_merge, kCountsWide},
-    {RT_OP_CROSS_ENTROPY_BACKWARD_APPLY, make_backward_apply, kCountsWide},
-    {RT_OP_MEAN_SQUARED_ERROR, make_mean_squared_error, kCountsWide},
-    {RT_OP_MEAN_SQUARED_ERROR_BACKWARD, make_mean_squared_error_backward, kCountsWide},
-    {RT_OP_CORRECT_COUNT, make_correct_count, kCountsWide},
+    {RT_OP_SOFTMAX, make_softmax},
+    {RT_OP_SOFTMAX_BACKWARD, make_softmax_backward},
+    {RT_OP_LOG_SOFTMAX, make_softmax},
+    {RT_OP_LOG_SOFTMAX_BACKWARD, make_softmax_backward},
+    {RT_OP_CROSS_ENTROPY, make_cross_entropy},
+    {RT_OP_CROSS_ENTROPY_BACKWARD, make_cross_entropy_backward},
+    {RT_OP_CROSS_ENTROPY_WITH_GRADIENT, make_cross_entropy_with_gradient},
+    {RT_OP_CROSS_ENTROPY_STATISTICS, make_statistics},
+    {RT_OP_CROSS_ENTROPY_MERGE, make_merge},
+    {RT_OP_CROSS_ENTROPY_BACKWARD_APPLY, make_backward_apply},
+    {RT_OP_MEAN_SQUARED_ERROR, make_mean_squared_error},
+    {RT_OP_MEAN_SQUARED_ERROR_BACKWARD, make_mean_squared_error_backward},
+    {RT_OP_CORRECT_COUNT, make_correct_count},
 };
 
 }  // namespace

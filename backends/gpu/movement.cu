@@ -428,15 +428,11 @@ Kernel make_fill(const Properties&, const Operation& op) {
 }
 
 constexpr Entry kEntries[] = {
-    {RT_OP_EMBEDDING, make_embedding, kCountsWide},
-    {RT_OP_EMBEDDING_BACKWARD, make_embedding_backward, kCountsWide},
-    {RT_OP_TRANSPOSE, make_transpose, kCountsWide},
-    {RT_OP_CONCAT, make_concat, kCountsWide},
-    {RT_OP_SLICE, make_slice, kCountsWide},
-    {RT_OP_PAD, make_pad, kCountsWide},
-    {RT_OP_CAST, make_cast, kCountsWide},
-    {RT_OP_COPY, make_copy, kCountsWide},
-    {RT_OP_FILL, make_fill, kCountsWide},
+    {RT_OP_EMBEDDING, make_embedding}, {RT_OP_EMBEDDING_BACKWARD, make_embedding_backward},
+    {RT_OP_TRANSPOSE, make_transpose}, {RT_OP_CONCAT, make_concat},
+    {RT_OP_SLICE, make_slice},         {RT_OP_PAD, make_pad},
+    {RT_OP_CAST, make_cast},           {RT_OP_COPY, make_copy},
+    {RT_OP_FILL, make_fill},
 };
 
 }  // namespace

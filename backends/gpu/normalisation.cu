@@ -57,7 +57,7 @@ Kernel make_batch_norm(const Properties&, const Operation& op) {
     using Function = Moments<T, AllRows>;
     Kernel kernel;
     kernel.saved_bytes = static_cast<uint64_t>(3 * s.columns) * sizeof(C);
-    kernel.workspace_bytes = column_workspace<C>(s.rows, s.columns, Function::kWidth);
+    kernel.workspace_bytes = column_workspace<C>(op, s.rows, s.columns, Function::kWidth);
     column_work(kernel.work, bytes_of(op.input(0)), 7 * bytes_of(op.input(1)),
                 kernel.workspace_bytes);
     kernel.work.push_back({"normalise", normalise_bytes(op, 5)});
@@ -103,7 +103,7 @@ Kernel make_batch_norm_backward(const Properties&, const Operation& op) {
     using C = Compute<T>;
     Kernel kernel;
     kernel.reads_saved = static_cast<uint64_t>(3 * s.columns) * sizeof(C);
-    kernel.workspace_bytes = column_workspace<C>(s.rows, s.columns, 2);
+    kernel.workspace_bytes = column_workspace<C>(op, s.rows, s.columns, 2);
     const double x = bytes_of(op.input(1)), vector = bytes_of(op.input(2));
     column_work(kernel.work, 2 * x + 3 * vector, 2 * vector, kernel.workspace_bytes);
     kernel.work.push_back({"gradient", 3 * x + 6 * vector});
@@ -125,16 +125,16 @@ Kernel make_batch_norm_backward(const Properties&, const Operation& op) {
 }
 
 constexpr Entry kEntries[] = {
-    {RT_OP_BATCH_NORM, make_batch_norm, kFuses | kCountsWide},
-    {RT_OP_BATCH_NORM_INFERENCE, make_normalise, kFuses | kCountsWide},
-    {RT_OP_BATCH_NORM_BACKWARD, make_batch_norm_backward, kCountsWide},
-    {RT_OP_BATCH_NORM_STATISTICS, make_statistics, kCountsWide},
-    {RT_OP_BATCH_NORM_MERGE, make_merge, kCountsWide},
-    {RT_OP_BATCH_NORM_APPLY, make_normalise, kFuses | kCountsWide},
-    {RT_OP_BATCH_NORM_BACKWARD_STATISTICS, make_backward_statistics, kCountsWide},
-    {RT_OP_BATCH_NORM_BACKWARD_APPLY, make_backward_apply, kCountsWide},
-    {RT_OP_LAYER_NORM, make_layer_norm, kCountsWide},
-    {RT_OP_LAYER_NORM_BACKWARD, make_layer_norm_backward, kFuses | kCountsWide},
+    {RT_OP_BATCH_NORM, make_batch_norm, kFuses},
+    {RT_OP_BATCH_NORM_INFERENCE, make_normalise, kFuses},
+    {RT_OP_BATCH_NORM_BACKWARD, make_batch_norm_backward},
+    {RT_OP_BATCH_NORM_STATISTICS, make_statistics},
+    {RT_OP_BATCH_NORM_MERGE, make_merge},
+    {RT_OP_BATCH_NORM_APPLY, make_normalise, kFuses},
+    {RT_OP_BATCH_NORM_BACKWARD_STATISTICS, make_backward_statistics},
+    {RT_OP_BATCH_NORM_BACKWARD_APPLY, make_backward_apply},
+    {RT_OP_LAYER_NORM, make_layer_norm},
+    {RT_OP_LAYER_NORM_BACKWARD, make_layer_norm_backward, kFuses},
 };
 
 }  // namespace

@@ -22,6 +22,7 @@ struct NormShape {
   int64_t count() const { return rows * columns; }
 };
 inline NormShape norm_shape(const Operation& op, uint32_t x) {
+  expect_columns(op, last_dim(op.input(x)));
   return {row_count(op.input(x)), last_dim(op.input(x)), op.number(RT_ATTR_EPSILON),
           op.number(RT_ATTR_MOMENTUM, 0.1)};
 }

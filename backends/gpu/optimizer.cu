@@ -247,8 +247,7 @@ Kernel make_adamw(const Properties&, const Operation& op) {
   });
 }
 
-constexpr Entry kEntries[] = {{RT_OP_SGD, make_sgd, kCountsWide},
-                              {RT_OP_ADAMW, make_adamw, kCountsWide}};
+constexpr Entry kEntries[] = {{RT_OP_SGD, make_sgd}, {RT_OP_ADAMW, make_adamw}};
 
 }  // namespace
 

@@ -73,11 +73,11 @@ struct StoreSum {
 
 // Sums of the columns of input `input`, of type T, as output 1, of type Out.
 template <typename T, typename Out>
-Pass column_pass(const rt_tensor_desc& matrix, uint32_t input, uint64_t* workspace_bytes,
-                 const char* name) {
+Pass column_pass(const Operation& op, uint32_t input, uint64_t* workspace_bytes, const char* name) {
   using C = Compute<T>;
+  const rt_tensor_desc& matrix = op.input(input);
   const int64_t rows = row_count(matrix), columns = last_dim(matrix);
-  *workspace_bytes = column_workspace<C>(rows, columns, 1);
+  *workspace_bytes = column_workspace<C>(op, rows, columns, 1);
   return [=](const Launch& l) {
     column_sums<C, 1>(l, rows, columns, static_cast<C*>(l.workspace),
                       ColumnOf<T>(l.input<T>(input), columns), StoreSum<Out>{l.output<Out>(1)},
@@ -116,7 +116,7 @@ Pass post_pass(const Operation& op, uint32_t first) {
 
 Pass bias_gradient_pass(const Operation& op, uint64_t* workspace_bytes) {
   return for_floating(op.input(1).dtype, [&]<typename T>() {
-    return column_pass<T, T>(op.input(1), 1, workspace_bytes, "conv2d_backward_weights");
+    return column_pass<T, T>(op, 1, workspace_bytes, "conv2d_backward_weights");
   });
 }
 
@@ -124,9 +124,9 @@ Pass row_sum_pass(const Operation& op, uint64_t* workspace_bytes) {
   return for_floating(op.input(0).dtype, [&]<typename T>() {
     if constexpr (sizeof(T) == 2) {
       if (op.output(1).dtype == RT_FLOAT32)
-        return column_pass<T, float>(op.input(0), 0, workspace_bytes, "matmul");
+        return column_pass<T, float>(op, 0, workspace_bytes, "matmul");
     }
-    return column_pass<T, T>(op.input(0), 0, workspace_bytes, "matmul");
+    return column_pass<T, T>(op, 0, workspace_bytes, "matmul");
   });
 }
 

@@ -71,10 +71,6 @@ using Factory = Kernel (*)(const Properties&, const Operation&);
 
 // Properties of an operation, for Entry::properties.
 inline constexpr uint32_t kFuses = 1;  // its kernel applies post-operations
-// Every kernel that may serve it, those of the vendor's libraries included, counts elements with 64
-// bits. Operands of other operations have at most kMostCounted elements (kernel_table.cpp).
-inline constexpr uint32_t kCountsWide = 2;
-inline constexpr int64_t kMostCounted = INT32_MAX;
 
 // One operation of a family.
 struct Entry {

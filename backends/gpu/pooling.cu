@@ -4,6 +4,7 @@
 // time.
 #include "backends/gpu/divisor.h"
 #include "backends/gpu/fixed_posts.h"
+#include "backends/gpu/limits.h"
 #include "backends/gpu/work.h"
 #include "rt/sdk/window.h"
 
@@ -18,6 +19,8 @@ struct PoolShape {
   int64_t result() const { return n * p * q * c; }
 };
 
+// Throws RT_ERROR_UNSUPPORTED if the pixels of an image are more than the winners of max pooling
+// count.
 PoolShape shape_of(const Operation& op, const rt_tensor_desc& x, const rt_tensor_desc& y) {
   const rt::sdk::Window window = rt::sdk::pooling_window(op);
   PoolShape s{};
@@ -28,6 +31,7 @@ PoolShape shape_of(const Operation& op, const rt_tensor_desc& x, const rt_tensor
   s.pad_top = window.pad_top, s.pad_left = window.pad_left;
   s.max = op.is(RT_OP_MAX_POOL2D) || op.is(RT_OP_MAX_POOL2D_BACKWARD);
   s.count_include_pad = op.integer(RT_ATTR_COUNT_INCLUDE_PAD, 1) != 0;
+  if (s.max) expect_at_most(op, s.h * s.w, INT32_MAX, "pixels of an image");
   return s;
 }
 

@@ -88,7 +88,7 @@ Kernel matmul_kernel(const MatmulShape& s, const Operation& op) {
   using C = Compute<T>;
   const Extent e = s.e;
   const PostPlan post(op);
-  const uint64_t column_bytes = s.row_sums ? column_workspace<C>(e.k, e.m, 1) : 0;
+  const uint64_t column_bytes = s.row_sums ? column_workspace<C>(op, e.k, e.m, 1) : 0;
   const double a_bytes = bytes_of(op.input(0)), b_bytes = bytes_of(op.input(1));
   Kernel kernel;
   kernel.workspace_bytes = std::max(workspace_of<C>(e), column_bytes);
@@ -112,7 +112,7 @@ Kernel make_matmul(const Properties& properties, const Operation& op) {
   if (rt::sdk::stored_outputs(op) > 0)
     throw rt::sdk::Error(RT_ERROR_UNSUPPORTED, "matmul: the own kernel does not store");
   const MatmulShape s = matmul_shape(properties, op);
-  expect_columns<TallTile>(op, s.e);
+  expect_tiles<TallTile>(op, s.e);
   const bool widens = op.output(0).dtype == RT_FLOAT32;
   return for_floating(op.input(0).dtype, [&]<typename T>() {
     if constexpr (sizeof(T) == 2) {
@@ -126,12 +126,8 @@ Kernel make_matmul(const Properties& properties, const Operation& op) {
 
 // The kernels count with 32 bits. `what` is in the plural.
 int32_t narrowed(const Operation& op, int64_t size, const char* what) {
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  if (size <= kMost) return static_cast<int32_t>(size);
-  throw rt::sdk::Error(
-      RT_ERROR_UNSUPPORTED,
-      rt::sdk::format("%s: %lld %s, and the own kernel takes at most %lld", op.desc().name,
-                      static_cast<long long>(size), what, static_cast<long long>(kMost)));
+  expect_at_most(op, size, std::numeric_limits<int32_t>::max(), what);
+  return static_cast<int32_t>(size);
 }
 // A stride or a dilation. A longer one than fits is multiplied with 0 only, because rows and
 // columns fit.
@@ -204,12 +200,13 @@ Kernel make_conv2d(const Properties& properties, const Operation& op) {
   const ConvShape s = conv_shape(op, op.input(0), op.input(1), op.output(0));
   check_patches(op, s);
   const int64_t taps = s.taps() * s.cg;
+  const bool direct = taps <= kFewTaps && taps * s.og <= kFewWeights;
   const Extent e = extent_of<TallTile>(properties, s.n * s.p * s.q, s.og, taps, s.groups);
-  expect_columns<TallTile>(op, e);
+  if (!direct) expect_tiles<TallTile>(op, e);
   const PostPlan post(op);
   return for_floating(op.input(0).dtype, [&]<typename T>() {
     using C = Compute<T>;
-    if (taps <= kFewTaps && taps * s.og <= kFewWeights) return direct_forward<T>(s, op);
+    if (direct) return direct_forward<T>(s, op);
     Kernel kernel;
     kernel.workspace_bytes = workspace_of<C>(e);
     kernel.work = product_work<C, TallTile>(e, bytes_of(op.input(0)), bytes_of(op.input(1)),
@@ -230,7 +227,7 @@ Kernel make_conv2d(const Properties& properties, const Operation& op) {
 // of two numbers.
 bool folding_pays(const ConvShape& s, const Extent& unfolded, uint64_t bytes) {
   constexpr uint64_t kMostBytes = 256 << 20;
-  constexpr int64_t kMostColumns = 65535 * TallTile::kColumns;  // of a grid
+  constexpr int64_t kMostColumns = 65535 * TallTile::kColumns;  // of a grid; rows are fewer
   // Products that take as long as to write a result, to read it again and to add it (H100).
   constexpr double kOfResult = 50;
   const auto padded = [](int64_t size, int64_t to) {
@@ -282,7 +279,7 @@ Kernel make_conv2d_backward_data(const Properties& properties, const Operation& 
     using C = Compute<T>;
     if (folding_pays(s, unfolded, static_cast<uint64_t>(unfolded.results()) * sizeof(C)))
       return folded_gradient<T>(s, unfolded, op);
-    expect_columns<TallTile>(op, e);
+    expect_tiles<TallTile>(op, e);
     if (s.stride_h > 1 || s.stride_w > 1) {
       check_image(op, s.p, s.q, s.o, "elements of a gradient's image");
     } else {
@@ -313,12 +310,12 @@ Kernel make_conv2d_backward_weights(const Properties& properties, const Operatio
   check_patches(op, s);
   const int64_t pixels = s.n * s.p * s.q, taps = s.taps() * s.cg;
   const Extent e = extent_of<SmallTile>(properties, s.og, taps, pixels, s.groups);
-  expect_columns<SmallTile>(op, e);
+  expect_tiles<SmallTile>(op, e);
   const bool bias = op.output_count() > 1;
   return for_floating(op.input(0).dtype, [&]<typename T>() {
     using C = Compute<T>;
     Kernel kernel;
-    const uint64_t column_bytes = bias ? column_workspace<C>(pixels, s.o, 1) : 0;
+    const uint64_t column_bytes = bias ? column_workspace<C>(op, pixels, s.o, 1) : 0;
     kernel.workspace_bytes = std::max(workspace_of<C>(e), column_bytes);
     kernel.work = product_work<C, SmallTile>(e, bytes_of(op.input(1)), bytes_of(op.input(0)),
                                              bytes_of(op.output(0)), "conv2d_backward_weights");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends/gpu/column_functions.h"
+#include "backends/gpu/limits.h"
 #include "backends/gpu/product_kernel.h"
 
 namespace backends::gpu {
@@ -81,16 +82,14 @@ struct AddSplits {
   }
 };
 
-// Throws RT_ERROR_UNSUPPORTED if a grid has no room for the columns of the result.
+// Throws RT_ERROR_UNSUPPORTED if a grid has no room for the tiles of the result.
 template <typename Special>
-void expect_columns(const Operation& op, const Extent& e) {
-  constexpr int64_t kMostTiles = 65535;  // in the second dimension of a grid
-  const int64_t most = kMostTiles * (e.special ? Special::kColumns : SquareTile::kColumns);
-  if (e.n <= most) return;
-  throw rt::sdk::Error(
-      RT_ERROR_UNSUPPORTED,
-      rt::sdk::format("%s: a result of %lld columns, and the own kernel takes at most %lld",
-                      op.desc().name, static_cast<long long>(e.n), static_cast<long long>(most)));
+void expect_tiles(const Operation& op, const Extent& e) {
+  constexpr int64_t kMostAcross = 65535;  // in the second dimension of a grid
+  const int64_t rows = e.special ? Special::kRows : SquareTile::kRows;
+  const int64_t columns = e.special ? Special::kColumns : SquareTile::kColumns;
+  expect_at_most(op, e.m, kMostGridBlocks * rows, "rows of a result");
+  expect_at_most(op, e.n, kMostAcross * columns, "columns of a result");
 }
 
 template <typename C, typename Shape, typename A, typename B, typename Store>

@@ -243,10 +243,10 @@ struct StoreColumn {
 };
 
 template <typename T>
-Kernel reduce_columns(const Axes& a, bool max, Compute<T> divisor) {
+Kernel reduce_columns(const Operation& op, const Axes& a, bool max, Compute<T> divisor) {
   using C = Compute<T>;
   Kernel kernel;
-  kernel.workspace_bytes = column_workspace<C>(a.terms, a.results, 1);
+  kernel.workspace_bytes = column_workspace<C>(op, a.terms, a.results, 1);
   kernel.run = [=](const Launch& l) {
     column_sums<C, 1>(l, a.terms, a.results, static_cast<C*>(l.workspace),
                       ReduceColumns<T>(l.input<T>(0), a.results, max),
@@ -296,7 +296,7 @@ Kernel make_reduce(const Properties& properties, const Operation& op) {
   return for_floating(op.input(0).dtype, [&]<typename T>() {
     using C = Compute<T>;
     const C divisor = function == RT_REDUCE_MEAN ? static_cast<C>(a.terms) : C(1);
-    if (columns) return reduce_columns<T>(a, max, divisor);
+    if (columns) return reduce_columns<T>(op, a, max, divisor);
     return max ? reduce_rows<T, Largest>(properties, op, a, divisor)
                : reduce_rows<T, Values>(properties, op, a, divisor);
   });
@@ -383,10 +383,10 @@ Kernel make_loss_scale(const Properties&, const Operation& op) {
   });
 }
 
-constexpr Entry kEntries[] = {{RT_OP_REDUCE, make_reduce, kCountsWide},
-                              {RT_OP_SQUARE_SUM, make_square_sum, kCountsWide},
-                              {RT_OP_CLIP_SCALE, make_clip_scale, kCountsWide},
-                              {RT_OP_LOSS_SCALE, make_loss_scale, kCountsWide}};
+constexpr Entry kEntries[] = {{RT_OP_REDUCE, make_reduce},
+                              {RT_OP_SQUARE_SUM, make_square_sum},
+                              {RT_OP_CLIP_SCALE, make_clip_scale},
+                              {RT_OP_LOSS_SCALE, make_loss_scale}};
 
 }  // namespace
 

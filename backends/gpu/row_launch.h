@@ -37,7 +37,7 @@ inline constexpr int kPacksOfTwoBlocks = 25;
 // Packs for each thread of a row that is too long for registers and is read part by part.
 inline constexpr int kPacksOfPart = 8;
 
-inline constexpr int64_t kMostRowBlocks = 1 << 20;  // of a grid; HIP counts threads in 32 bits
+inline constexpr int64_t kMostRowBlocks = 1 << 20;  // of a grid
 
 // Queues held_rows_kernel; `name` is for error messages. `packs` is the number of packs that a
 // thread holds.

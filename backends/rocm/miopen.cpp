@@ -157,11 +157,6 @@ miopenDataType_t type_of(rt_dtype dtype) {
   return dtype == RT_BFLOAT16 ? miopenBFloat16 : miopenFloat;
 }
 
-bool fits(const Tensor4& t) {
-  return std::all_of(t.dims.begin(), t.dims.end(),
-                     [](int64_t n) { return n <= std::numeric_limits<int>::max(); });
-}
-
 // One of the library's structs. The library makes and frees it.
 template <typename Pointer>
 using Owned = std::unique_ptr<std::remove_pointer_t<Pointer>, miopenStatus_t (*)(Pointer)>;
@@ -345,8 +340,13 @@ class Miopen : public gpu::Vendor {
  private:
   static std::string refusal(const Convolution& c) {
     if (c.pad_before != c.pad_after) return "MIOpen pads both sides of an image alike";
-    if (!fits(c.image) || !fits(c.weights) || !fits(c.result)) {
-      return "MIOpen counts the elements along a side of a tensor in 32 bits";
+    for (const auto& pair : {c.pad_before, c.stride, c.dilation}) {
+      if (std::max(pair[0], pair[1]) <= std::numeric_limits<int>::max()) continue;
+      return "MIOpen counts paddings, strides and dilations in 32 bits";
+    }
+    if (!gpu::is_counted(c)) {
+      return format("MIOpen is asked for tensors of at most %lld elements",
+                    static_cast<long long>(gpu::kMostCounted));
     }
     return "";
   }

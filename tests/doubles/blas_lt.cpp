@@ -148,11 +148,19 @@ bool epilogue_fits(const Description& p, const Layout& d) {
          address % 16 == 0;
 }
 
+// Whether 31 bits count the elements from the first one of a matrix to the last one of the batch.
+bool is_counted(const Layout& x) {
+  const int64_t reach = (x.batch - 1) * x.stride + (static_cast<int64_t>(x.columns) - 1) * x.ld +
+                        static_cast<int64_t>(x.rows);
+  return reach <= INT32_MAX;
+}
+
 bool is_lawful(const Description& p, const Layout& a, const Layout& b, const Layout& c,
                const Layout& d) {
   const Shape s(p, a, b);
   for (const Layout* x : {&a, &b, &c, &d}) {
-    if (x->ld < static_cast<int64_t>(x->rows) || x->batch != d.batch) return false;
+    if (x->ld < static_cast<int64_t>(x->rows) || x->batch != d.batch || !is_counted(*x))
+      return false;
   }
   if (!types_fit(a, b, c, d) || !epilogue_fits(p, d)) return false;
   const bool wide = a.type == BLAS_NUMBER(R_64F);

@@ -174,9 +174,7 @@ def nccl(c):
 
 
 def memory(c):
-    """A batch that does not fit into memory must be refused with a message that has sizes. Its largest tensor has just
-    below 2^31 elements, because more are refused before memory is asked for.
-    """
+    """A batch that does not fit into memory must be refused with a message that has sizes."""
     what = "resnet18, batch 32767"
     if not c.on_gpu:
         return c.skip(what, "the memory of the machine is not filled")

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
 #include <numeric>
 #include <random>
 
@@ -131,6 +132,23 @@ INSTANTIATE_TEST_SUITE_P(Limits, CudnnAttentionSlices,
                          testing::Values(Limit{5, 1}, Limit{4, 2}, Limit{3, 2}, Limit{2, 3},
                                          Limit{1, 5}),
                          [](const auto& info) { return std::to_string(info.param.samples); });
+
+// 341 samples of 1024 positions and 2048 columns, three times each, are below 2^31 elements.
+TEST(CudnnAttention, SlicesHaveNoMoreElementsThanAreCounted) {
+  const auto with = [](int64_t samples, int64_t length) {
+    host::Operation op = attention(false);
+    op.inputs = {host::make_tensor_desc(RT_BFLOAT16, {samples, length, 3 * 2048})};
+    op.outputs = {host::make_tensor_desc(RT_BFLOAT16, {samples, length, 2048})};
+    return ask(op, std::numeric_limits<int64_t>::max());
+  };
+  EXPECT_EQ(with(341, 1024).kernels.at(0).work.size(), 1u);
+  EXPECT_EQ(with(342, 1024).kernels.at(0).work.size(), 2u);
+  EXPECT_EQ(with(1000, 1024).kernels.at(0).work.size(), 3u);
+  EXPECT_EQ(with(1, 349525).kernels.size(), 2u);
+  const Answer none = with(1, 349526);
+  EXPECT_TRUE(none.kernels.empty());
+  EXPECT_THAT(none.without, HasSubstr("at most 2147483647 elements, and one sample has more"));
+}
 
 TEST(CudnnAttention, WithoutItTheReasonSaysHowMuchSlowerOursIs) {
   const Answer none = ask(attention(true), workspace_of(1) - 1);

@@ -91,35 +91,6 @@ TEST_P(Launches, AreThoseThatThePlanTells) {
   EXPECT_GT(plans, 0u);
 }
 
-// An operation of one operand and one result of more elements than 32 bits count.
-host::Operation large(const char* name, const std::vector<int64_t>& x,
-                      const std::vector<int64_t>& y) {
-  host::Operation op;
-  op.name = name;
-  op.inputs = {host::make_tensor_desc(RT_BFLOAT16, x)};
-  op.outputs = {host::make_tensor_desc(RT_BFLOAT16, y)};
-  return op;
-}
-
-TEST(LargeOperands, AreTakenWhereEveryKernelCountsWithSixtyFourBits) {
-  const auto device = open();
-  const auto taken = [&](const host::Operation& op) {
-    return device->query(op).level != RT_SUPPORT_REFUSED;
-  };
-  const std::vector<int64_t> rows = {65536, 50257}, images = {4096, 128, 128, 64};
-  EXPECT_TRUE(taken(large(RT_OP_SOFTMAX, rows, rows)));
-  EXPECT_TRUE(taken(large(RT_OP_COPY, rows, rows)));
-  host::Operation loss = large(RT_OP_CROSS_ENTROPY, rows, {1});
-  loss.inputs.push_back(host::make_tensor_desc(RT_INT32, {65536}));
-  loss.inputs.push_back(host::make_tensor_desc(RT_FLOAT32, {65536}));
-  loss.outputs[0].dtype = RT_FLOAT32;
-  EXPECT_TRUE(taken(loss));
-  const host::Operation pool = large(RT_OP_GLOBAL_AVG_POOL, images, {4096, 64});
-  EXPECT_FALSE(taken(pool));
-  EXPECT_NE(device->query(pool).reason.find("4294967296 elements"), std::string::npos)
-      << device->query(pool).reason;
-}
-
 // All operations but the convolution together with its pooling, which the backend does not have.
 std::vector<std::string> operations() {
   std::vector<std::string> names = conformance::covered_operations();

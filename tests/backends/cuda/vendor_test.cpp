@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 
 #include <random>
-#include <set>
 #include <thread>
 
 #include "plugins/conformance/conformance.h"
@@ -508,53 +507,6 @@ TEST(CudaVendor, AConvolutionTellsItsKernels) {
   ASSERT_EQ(weights.work().size(), 2u);  // few rows are summed by one kernel
   EXPECT_EQ(weights.work()[0].flops, kConvolutionFlops);
   EXPECT_GE(weights.work()[1].bytes, kResult) << "the sums of the columns read the gradient";
-}
-
-// The logits of `rows` tokens over a vocabulary of 50257.
-host::Operation logits(int64_t rows) {
-  host::Operation op;
-  op.name = RT_OP_MATMUL;
-  op.inputs = {tensor(RT_BFLOAT16, {rows, 768}), tensor(RT_BFLOAT16, {768, 50257})};
-  op.outputs = {tensor(RT_BFLOAT16, {rows, 50257})};
-  return op;
-}
-
-TEST(CudaVendor, OperandsOfMoreElementsThanAreCountedAreRefused) {
-  const auto device = open(CUDA_VENDOR_DOUBLE);
-  const host::Support refused = device->query(logits(65536));
-  EXPECT_EQ(refused.level, RT_SUPPORT_REFUSED);
-  EXPECT_EQ(refused.reason_operand, 100);
-  EXPECT_THAT(refused.reason,
-              AllOf(HasSubstr("matmul: output 0 is bfloat16 [65536, 50257]"),
-                    HasSubstr("3293642752 elements"), HasSubstr("at most 2147483647"),
-                    HasSubstr("a smaller training.micro_batch_size")));
-  EXPECT_THROW(device->create_kernel(logits(65536)), host::Error);
-  host::Operation backward;  // of the weights, with the large operand as input 1
-  backward.name = RT_OP_MATMUL;
-  backward.attributes = {{RT_ATTR_TRANSPOSE_A, int64_t{1}}};
-  backward.inputs = {logits(65536).inputs[0], logits(65536).outputs[0]};
-  backward.outputs = {logits(65536).inputs[1]};
-  EXPECT_EQ(device->query(backward).reason_operand, 1);
-}
-
-// 42,730 rows of 50,257 elements are counted, 42,731 are not; padded to 50,304 elements, neither.
-TEST(CudaVendor, ThePaddingOfRowsCountsToo) {
-  const auto device = open(CUDA_VENDOR_DOUBLE);
-  const auto layouts = [&](int64_t rows) {
-    host::Operation op = logits(rows);
-    op.outputs[0].layout = RT_LAYOUT_ANY;
-    std::set<uint64_t> all;
-    for (const rt_candidate& c : device->query(op).candidates) all.insert(c.output_layouts[0]);
-    return all;
-  };
-  using Layouts = std::set<uint64_t>;
-  EXPECT_EQ(layouts(42000), (Layouts{RT_LAYOUT_CANONICAL, rt::sdk::row_layout(50304)}));
-  EXPECT_EQ(layouts(42730), (Layouts{RT_LAYOUT_CANONICAL}));
-  EXPECT_EQ(layouts(42731), Layouts{});
-  host::Operation padded = logits(42730);
-  padded.outputs[0].layout = rt::sdk::row_layout(50304);
-  EXPECT_EQ(device->query(padded).level, RT_SUPPORT_REFUSED);
-  EXPECT_THROW(device->create_kernel(padded), host::Error);
 }
 
 TEST(CudaVendor, OptionsAreChecked) {
