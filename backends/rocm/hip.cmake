@@ -34,7 +34,7 @@ function(add_hip_kernels target architectures)
   set(definitions "$<TARGET_PROPERTY:${target},COMPILE_DEFINITIONS>")
   # hipcc finds these folders itself and prints no warnings for them.
   set(theirs "^(/usr/include|${RUNTIME_HIP_INCLUDE}|${HIPBLASLT_INCLUDE_DIR}|${MIOPEN_INCLUDE_DIR})$")
-  set(warnings -Wall -Wextra)
+  set(warnings -Wall -Wextra -Wshorten-64-to-32)
   if(RUNTIME_WARNINGS_AS_ERRORS)
     list(APPEND warnings -Werror)
   endif()
