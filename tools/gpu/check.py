@@ -70,7 +70,7 @@ def check_links(c):
 STEPS = {f.__name__: f for f in (
     facts, correct.devices, speed.limits, correct.train, correct.conformance, speed.layers, speed.bench, speed.pytorch,
     correct.racecheck, differential.differential, correct.verify, correct.ranks, correct.nccl, correct.memory,
-    correct.memcheck, speed.capture, speed.sizes, counters.ncu)}
+    correct.large, correct.memcheck, speed.capture, speed.sizes, counters.ncu)}
 
 # The steps of each call in their order: name, seconds, and arguments. A step may also use the time that earlier steps
 # have left over, up to its own seconds; together the seconds may exceed those of the call.

@@ -186,6 +186,22 @@ def memory(c):
     return c.verdict(what, done.code == 3 and sized, f"exit code {done.code}: {text[-400:]}", done.seconds)
 
 
+def large(c):
+    """GPT-2 with batches of more than 2^31 logits must lose what the same batches in smaller micro-batches lose."""
+    if not c.on_gpu:
+        return c.skip("gpt2, batches 64 and 96", "tensors of 10 GB")
+
+    def three_steps(batch, **keys):
+        return c.runtime(["train", "tools/gpu/gpt2.toml", "--max-steps", "3",
+                          *sets(metrics__log_every_steps=1, training__global_batch_size=batch, dataset__samples=batch,
+                                training__mixed_precision="bf16", device__backend=c.device, device__tune="off",
+                                job__dump_folder=tempfile.mkdtemp(dir=c.scratch), **keys)], 120)
+    for batch in (64, 96):
+        compare_losses(c, f"gpt2, batch {batch} beside micro-batches of 32", three_steps(batch),
+                       three_steps(batch, training__micro_batch_size=32), 5e-3)
+    return None
+
+
 def sanitizer_program():
     return shutil.which("compute-sanitizer") or next(
         (p for p in ("/usr/local/cuda/bin/compute-sanitizer", "/usr/local/cuda/compute-sanitizer/compute-sanitizer")
