@@ -1,6 +1,6 @@
 // Operands of more elements than 32 bits count. All but a few rows of the large operands are zeros:
-// the first one, those around element 2^31, and the last. What becomes of these rows is what
-// becomes of the same rows alone.
+// the first one, those around element 2^31 or 2^32, and the last. What becomes of these rows is
+// what becomes of the same rows alone.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -23,8 +23,10 @@ using conformance::Bytes;
 using conformance::Case;
 using conformance::Values;
 
-constexpr int64_t kBoundary = int64_t{1} << 31;  // elements
-constexpr int64_t kFew = 4;                      // rows that hold numbers
+constexpr int64_t kFew = 4;  // rows that hold numbers
+// Threads of a processor. The last one begins behind the boundary, because a sixteenth of the rows
+// lies there.
+constexpr int kThreads = 32;
 // The rows of both operations begin at the same distance from a multiple of 16 bytes if their
 // numbers agree in this remainder, so that sums are made in the same order.
 constexpr int64_t kSame = 16;
@@ -126,7 +128,7 @@ const std::vector<Large>& losses() {
          return classification(RT_OP_CROSS_ENTROPY_BACKWARD, rows).wide_in({1}).out({rows, 50257});
        }},
       {"softmax", [](int64_t rows) -> Case {
-         return rows_of(RT_OP_SOFTMAX, rows, 1024).out({rows, 1024});
+         return rows_of(RT_OP_SOFTMAX, rows, 50257).out({rows, 50257});
        }}};
   return cases;
 }
@@ -167,7 +169,8 @@ const std::vector<Large>& movements() {
   return cases;
 }
 
-const std::vector<Large>& others() {
+// They are left out on the reference, which would take minutes.
+[[maybe_unused]] const std::vector<Large>& others() {
   static const std::vector<Large> cases = {
       {"attention",
        [](int64_t rows) -> Case {
@@ -325,9 +328,10 @@ class Launched {
   std::vector<Zeros> inputs_, outputs_;
 };
 
-// The places of the few rows among `rows` rows of `width` elements; place i is i modulo kSame.
-std::vector<int64_t> places_of(int64_t rows, int64_t width) {
-  const int64_t before = kBoundary / width / kSame * kSame;
+// The places of the few rows among `rows` rows of `width` elements, two of them around element
+// number `boundary`; place i is i modulo kSame.
+std::vector<int64_t> places_of(int64_t rows, int64_t width, int64_t boundary) {
+  const int64_t before = boundary / width / kSame * kSame;
   return {0, before + 1, before + kSame + 2, rows - 1};
 }
 
@@ -380,12 +384,23 @@ int64_t width_of(const Case& few) {
   return width;
 }
 
+// The number of elements behind which an operand counts as large. Where only operands that are read
+// are large, on a processor, they take no room, and unsigned numbers of 32 bits fail, too.
+int64_t boundary_of(const Case& few, int64_t width) {
+  const auto is_large = [&](const rt_tensor_desc& t) {
+    return has_rows(t) && rt::sdk::element_count(t) / kFew > width / 16;
+  };
+  const auto& outputs = few.operation.outputs;
+  const bool writes = std::any_of(outputs.begin(), outputs.end(), is_large);
+  return int64_t{1} << (kOnProcessor && !writes ? 32 : 31);
+}
+
 // Why the device has no room for large operands; empty if it has. On a processor, only the results
 // and the few rows take room.
 std::string no_room(host::Device& device) {
   if (kOnProcessor) {
-    const bool room = runtime::system::available_memory() >= 10'000'000'000;
-    return room ? "" : "needs 10 GB of available memory";
+    const bool room = runtime::system::available_memory() >= 11'000'000'000;
+    return room ? "" : "needs 11 GB of available memory";
   }
   const bool room = device.memory_info().free_bytes >= uint64_t{40} << 30;
   return room ? "" : "needs a device with 40 GiB of free memory";
@@ -396,13 +411,13 @@ class LargeOperands : public testing::TestWithParam<Large> {};
 TEST_P(LargeOperands, GiveWhatTheSameRowsGiveAlone) {
   const host::DeviceInfo found = host::list_devices(*plugin()).at(0);
   if (!found.usable()) GTEST_SKIP() << found.properties.unusable_reason;
-  const auto device = host::Device::open(plugin(), 0, {});
+  const auto device = host::Device::open(plugin(), 0, {kThreads, {}});
   if (const std::string reason = no_room(*device); !reason.empty()) GTEST_SKIP() << reason;
   const Case few = GetParam().make(kFew);
-  const int64_t width = width_of(few);
+  const int64_t width = width_of(few), boundary = boundary_of(few, width);
   // The last row, which is number kFew - 1 of the few, is far behind the boundary.
-  const int64_t rows = (kBoundary / width / kSame + 64) * kSame + kFew;
-  const std::vector<int64_t> places = places_of(rows, width);
+  const int64_t rows = (boundary / width / kSame * 17 / 16 + 64) * kSame + kFew;
+  const std::vector<int64_t> places = places_of(rows, width, boundary);
   Case many = GetParam().make(rows);
   const host::Support support = device->query(many.operation);
   if (support.level == RT_SUPPORT_REFUSED) GTEST_SKIP() << support.reason;
@@ -429,6 +444,8 @@ std::string name_of(const testing::TestParamInfo<Large>& info) { return info.par
 INSTANTIATE_TEST_SUITE_P(Products, LargeOperands, testing::ValuesIn(products()), name_of);
 INSTANTIATE_TEST_SUITE_P(Losses, LargeOperands, testing::ValuesIn(losses()), name_of);
 INSTANTIATE_TEST_SUITE_P(Movements, LargeOperands, testing::ValuesIn(movements()), name_of);
+#if !defined(ON_REFERENCE)
 INSTANTIATE_TEST_SUITE_P(Others, LargeOperands, testing::ValuesIn(others()), name_of);
+#endif
 
 }  // namespace
