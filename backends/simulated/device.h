@@ -74,6 +74,10 @@ class Device {
   // Counts the launch. Throws the injected fault, or takes the time of the slow launch, when it is
   // due.
   void count_launch(const std::string& operation);
+  // The clock of the device's own, in nanoseconds, if the options give it one.
+  bool has_clock() const { return !options_.algorithm_ns.empty(); }
+  int64_t clock() const { return clock_; }
+  void advance_clock(int64_t ns) { clock_ += ns; }
   // A seed for the delays of a new stream.
   uint64_t next_stream_seed();
 
@@ -88,7 +92,7 @@ class Device {
   mutable std::mutex mutex_;
   std::map<const std::byte*, uint64_t> pinned_;  // address -> bytes, guarded by mutex_
   int64_t launches_ = 0;                         // guarded by mutex_
-  std::atomic<int64_t> all_launches_ = 0;
+  std::atomic<int64_t> all_launches_ = 0, clock_ = 0;
   uint64_t streams_ = 0;  // guarded by mutex_
 };
 

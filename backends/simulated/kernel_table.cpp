@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backends/simulated/objects.h"
+#include "rt/sdk/answer.h"
 #include "rt/sdk/definitions.h"
 #include "rt/sdk/foreign_layout.h"
 
@@ -52,11 +53,22 @@ void expect_canonical_rest(const rt::sdk::Operation& op) {
   for (uint32_t i = 0; i < op.output_count(); ++i) expect(op.output(i), "output", i);
 }
 
+// One for each algorithm of the device, all of them the same kernel.
+void list_algorithms(const std::vector<int64_t>& algorithm_ns, const rt::sdk::Operation& op,
+                     rt_support* support) {
+  std::vector<rt_candidate> candidates;
+  for (size_t k = 1; k <= algorithm_ns.size(); ++k)
+    candidates.push_back(rt::sdk::canonical_candidate(op, "simulated", k));
+  rt::sdk::list_candidates(candidates, support);
+}
+
 void query(rt_device& device, const rt_op_desc* op, rt_support* support) {
   expect_canonical_rest(rt::sdk::Operation(op));
   reference::answer_query(op, support);
   support->tolerance = device.options().claim;
   support->deterministic = varies(device, *op) ? 0 : 1;
+  if (device.has_clock() && support->level != RT_SUPPORT_REFUSED)
+    list_algorithms(device.options().algorithm_ns, rt::sdk::Operation(op), support);
   const char* const option = refused_by(device, *op);
   if (option == nullptr) return;
   support->level = RT_SUPPORT_REFUSED;
@@ -77,7 +89,12 @@ rt_kernel_work work_of(const reference::Planned& planned) {
 rt_plan* create(rt_device& device, const rt_op_desc* op) {
   rt::sdk::check_input(op);
   const reference::Planned* forward = op->forward ? op->forward->planned.get() : nullptr;
-  auto planned = std::make_shared<const reference::Planned>(op, forward);
+  const std::vector<int64_t>& algorithm_ns = device.options().algorithm_ns;
+  rt_op_desc same = rt::sdk::read_input(op);  // of the only kernel
+  const uint64_t algorithm = std::max<uint64_t>(same.algorithm, rt::sdk::kOnlyAlgorithm);
+  const bool offered = algorithm <= algorithm_ns.size();
+  if (offered) same.algorithm = rt::sdk::kOnlyAlgorithm;
+  auto planned = std::make_shared<const reference::Planned>(&same, forward);
   if (const char* const option = refused_by(device, *op)) {
     throw rt::sdk::Error(RT_ERROR_UNSUPPORTED,
                          format("%s is refused by the option '%s'", op->name, option));
@@ -88,10 +105,10 @@ rt_plan* create(rt_device& device, const rt_op_desc* op) {
                          format("a deterministic %s; the option 'varying' forbids it", op->name));
   }
   const rt_kernel_work work = work_of(*planned);
-  const char* const label = rt::sdk::read_input(op).label;
+  const char* const label = same.label;
   return new rt_plan{std::move(planned),
                      std::make_shared<const std::string>(label == nullptr ? "" : label), varying,
-                     work};
+                     work, offered ? algorithm_ns[algorithm - 1] : 0};
 }
 
 }  // namespace
@@ -121,5 +138,7 @@ void rt_plan::launch(rt_stream& stream, const rt_launch& launch) {
   std::copy_n(launch.outputs, launch.output_count, task.outputs.begin());
   task.workspace = launch.workspace;
   task.saved = launch.saved;
+  task.ns = ns;
+  task.loaded = loaded;
   stream.submit(std::move(task));
 }

@@ -17,7 +17,7 @@ struct rt_device : backends::simulated::Device {
 struct rt_stream : backends::simulated::Stream {
   explicit rt_stream(rt_device& device) : Stream(device) {}
 };
-struct rt_event : rt::sdk::RecordedEvent<rt::sdk::HostMarker> {
+struct rt_event : rt::sdk::RecordedEvent<backends::simulated::Marker> {
   explicit rt_event(rt_device&) {}
 };
 struct rt_recording {
@@ -33,6 +33,8 @@ struct rt_plan {
   std::shared_ptr<const std::string> label;  // LaunchTask::label
   bool varying;                              // by the option of that name
   rt_kernel_work work;                       // rt_plan_info.work
+  int64_t ns;                                // LaunchTask::ns
+  std::shared_ptr<std::atomic<bool>> loaded = std::make_shared<std::atomic<bool>>(false);
 };
 
 namespace backends::simulated {

@@ -42,6 +42,14 @@ std::vector<std::string> list(const char* text) {
   return names;
 }
 
+std::vector<int64_t> numbers(const rt_option& option) {
+  std::vector<int64_t> result;
+  for (const std::string& text : list(option.value))
+    result.push_back(
+        integer({option.size, 0, option.key, text.c_str()}, 0, "nanoseconds, separated by commas"));
+  return result;
+}
+
 // A key and what its value sets.
 struct Row {
   rt_option_spec spec;
@@ -67,6 +75,13 @@ template <bool Options::*member>
 constexpr Row flag(const char* key, const char* text) {
   return {spec(RT_OPTION_BOOLEAN, key, "false", text),
           [](const rt_option& option, Options& result) { result.*member = boolean(option); }};
+}
+// A key whose value is a time by the clock of the device.
+template <int64_t Options::*member>
+constexpr Row nanoseconds(const char* key, const char* text) {
+  return {spec(RT_OPTION_INTEGER, key, "0", text), [](const rt_option& option, Options& result) {
+            result.*member = integer(option, 0, "a number of nanoseconds >= 0");
+          }};
 }
 
 constexpr Row kRows[] = {
@@ -113,6 +128,13 @@ constexpr Row kRows[] = {
      [](const rt_option& option, Options& result) {
        result.slow_ms = integer(option, 0, "a number of milliseconds >= 0");
      }},
+    {spec(RT_OPTION_STRING, "algorithm_ns", "",
+          "nanoseconds of a launch of each algorithm, by a clock of the device's own"),
+     [](const rt_option& option, Options& result) { result.algorithm_ns = numbers(option); }},
+    nanoseconds<&Options::load_ns>("load_ns", "that a plan's first launch takes longer"),
+    nanoseconds<&Options::wake_ns>("wake_ns",
+                                   "that the first launch behind a wait of the host takes longer"),
+    nanoseconds<&Options::scatter_ns>("scatter_ns", "that each launch takes longer, at random"),
 };
 
 constexpr auto kSpecs = [] {

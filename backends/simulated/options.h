@@ -32,6 +32,13 @@ struct Options {
   std::vector<std::string> varying;  // operations that give other bits every time
   std::string refuse_launch;         // launches of this operation fail before they are queued
   std::string refuse_capture;        // recordings with a launch of this operation fail
+  // The device offers so many algorithms for each operation, and its events tell a clock of its own
+  // that only launches move: one of the k-th algorithm takes the k-th number of nanoseconds. Empty:
+  // one algorithm, and the clock of the host.
+  std::vector<int64_t> algorithm_ns;
+  int64_t load_ns = 0;     // by that clock, the first launch of a plan takes so much longer
+  int64_t wake_ns = 0;     // so does, at most, the first launch behind a wait of the host
+  int64_t scatter_ns = 0;  // and each launch, at most; both are random
 };
 
 // Throws rt::sdk::Error, which names the key, the value and the expected values.

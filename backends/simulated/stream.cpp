@@ -72,22 +72,26 @@ void Stream::fill(void* destination, int32_t value, uint64_t bytes) {
   submit(FillTask{destination, value, bytes});
 }
 
-rt::sdk::HostMarker Stream::mark() {
+Marker Stream::mark() {
   refuse_in_capture("events");
   queue_.submit(kDelay);
-  return queue_.mark();
+  if (!device_.has_clock()) return {queue_.mark(), nullptr};
+  const auto time = std::make_shared<int64_t>(0);
+  queue_.submit(CallTask{[this, time] { *time = device_.clock(); }});
+  return {queue_.mark(), time};
 }
 
-void Stream::wait(const rt::sdk::HostMarker& marker) {
+void Stream::wait(const Marker& marker) {
   refuse_in_capture("events");
   queue_.submit(kDelay);
-  queue_.wait(marker);
+  queue_.wait(marker.point);
 }
 
 void Stream::synchronize() {
   refuse_in_capture("synchronize");
   submit_late();
   queue_.synchronize();
+  rested_ = true;
 }
 
 void Stream::run(Task& task) {
@@ -118,10 +122,22 @@ void check_alignment(const void* address, const reference::Planned& plan, const 
 void Stream::run(const LaunchTask& task) {
   try {
     run_kernel(task);
+    if (device_.has_clock()) take_time(task);
   } catch (const rt::sdk::Error& error) {
     if (task.label->empty()) throw;
     throw rt::sdk::Error(error.code(), *task.label + ": " + error.what(), error.scope());
   }
+}
+
+void Stream::take_time(const LaunchTask& task) {
+  const Options& options = device_.options();
+  const auto up_to = [&](int64_t ns) {
+    return std::uniform_int_distribution<int64_t>(0, ns)(random_);
+  };
+  int64_t ns = task.ns + up_to(options.scatter_ns);
+  if (rested_.exchange(false)) ns += up_to(options.wake_ns);
+  if (!task.loaded->exchange(true)) ns += options.load_ns;
+  device_.advance_clock(ns);
 }
 
 void Stream::run_kernel(const LaunchTask& task) {

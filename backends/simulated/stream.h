@@ -3,6 +3,7 @@
 #define BACKENDS_SIMULATED_STREAM_H_
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -23,6 +24,9 @@ struct LaunchTask {
   std::array<void*, RT_MAX_OUTPUTS> outputs;
   void* workspace;
   void* saved;
+  int64_t ns = 0;  // by the clock of the device's own
+  // Whether the plan has run before, so that its code is loaded; shared by its launches.
+  std::shared_ptr<std::atomic<bool>> loaded;
 };
 struct CopyTask {
   void* destination;
@@ -40,6 +44,16 @@ struct CallTask {  // a collective of tests/collectives/simulated
 };
 using Task = std::variant<LaunchTask, CopyTask, FillTask, CallTask>;
 
+// A point in the work of a stream (rt/sdk/recorded_event.h).
+struct Marker {
+  void synchronize() const { point.synchronize(); }
+  bool is_complete() const { return point.is_complete(); }
+  int64_t nanoseconds() const { return time == nullptr ? point.nanoseconds() : *time; }
+
+  rt::sdk::HostMarker point;
+  std::shared_ptr<const int64_t> time;  // by the clock of the device's own; null: it has none
+};
+
 // A stream may be used by one thread at a time.
 class Stream {
  public:
@@ -53,8 +67,8 @@ class Stream {
   void submit(Task task);
   void copy(void* destination, const void* source, uint64_t bytes);
   void fill(void* destination, int32_t value, uint64_t bytes);
-  rt::sdk::HostMarker mark();
-  void wait(const rt::sdk::HostMarker& marker);
+  Marker mark();
+  void wait(const Marker& marker);
   // From now on launches, copies and fills are recorded instead of run, until end_capture returns
   // them. All other calls throw meanwhile, but a wait for an event without a record.
   void begin_capture();
@@ -69,6 +83,7 @@ class Stream {
   void submit_late();
   void run(Task& task);
   void run(const LaunchTask& task);
+  void take_time(const LaunchTask& task);
   void run_kernel(const LaunchTask& task);
   void run(const CopyTask& task);
   void run(const FillTask& task);
@@ -78,7 +93,8 @@ class Stream {
   Device& device_;
   std::optional<std::vector<Task>> capture_;
   std::vector<Task> late_;
-  std::mt19937_64 random_;  // used by the thread of the queue only
+  std::mt19937_64 random_;           // used by the thread of the queue only
+  std::atomic<bool> rested_ = true;  // the host has waited, and nothing was launched since
   rt::sdk::HostQueue<Task> queue_;
 };
 

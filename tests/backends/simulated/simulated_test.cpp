@@ -218,6 +218,33 @@ TEST_F(SimulatedTest, EventsTellWhenTheirWorkIsDone) {
   EXPECT_GT(Event::elapsed(begin, end).count(), 0);
 }
 
+// Two algorithms, the second of which takes 30 nanoseconds, and 1000 more when its plan is new.
+TEST_F(SimulatedTest, AClockOfItsOwnMovesByWhatLaunchesTake) {
+  const auto device = open({{"algorithm_ns", "20,30"}, {"load_ns", "1000"}});
+  Operation op;
+  op.name = RT_OP_FILL;
+  op.outputs = {make_tensor_desc(RT_FLOAT32, {kCount})};
+  const Support support = device->query(op);
+  ASSERT_EQ(support.candidates.size(), 2u);
+  op.algorithm = support.candidates[1].algorithm;
+  Kernel kernel = device->create_kernel(op);
+  Stream stream = device->create_stream();
+  const Memory memory = device->allocate(kBytes);
+  Event begin = device->create_event(), loaded = device->create_event(),
+        end = device->create_event();
+  begin.record(stream);
+  launch(kernel, stream, {}, memory.data());
+  loaded.record(stream);
+  for (int i = 0; i < 3; ++i) launch(kernel, stream, {}, memory.data());
+  end.record(stream);
+  stream.synchronize();
+  EXPECT_EQ(Event::elapsed(begin, loaded).count(), 1030);
+  EXPECT_EQ(Event::elapsed(loaded, end).count(), 90);
+  op.algorithm = 3;
+  EXPECT_THAT(error_of([&] { device->create_kernel(op); }).what(),
+              HasSubstr("algorithm 3 is not one of the candidates"));
+}
+
 TEST_F(SimulatedTest, FreeingTooEarlyIsAnErrorOfTheStream) {
   const auto device = open({{"max_delay_us", "1000"}});
   Stream stream = device->create_stream();
