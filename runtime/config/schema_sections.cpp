@@ -47,7 +47,7 @@ Section device() {
            .as(Type::kIntegerOrAuto)
            .in(at_least(0, 4096)),
        key("tune", &Device::tune,
-           "how long layouts and algorithms are measured when the plan is made")
+           "how long layouts and algorithms are measured; kept unless the machine is busy")
            .one_of({"off", "quick", "full"}),
        key("graph_capture", &Device::graph_capture,
            "record a step once and replay it with one call, where the device can; a "

@@ -7,16 +7,15 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <functional>
 #include <limits>
 
-#include "plugins/host/drain.h"
-#include "plugins/host/error.h"
 #include "runtime/exec/decision_cache.h"
 #include "runtime/exec/fallback.h"
+#include "runtime/exec/tuner.h"
 #include "runtime/graph/layout.h"
 #include "runtime/graph/operation_set.h"
 #include "runtime/graph/print.h"
+#include "runtime/system/core_waits.h"
 
 namespace runtime::exec {
 
@@ -26,16 +25,6 @@ using graph::Graph;
 using graph::Node;
 using plugins::host::Operation;
 
-// Enough to hide the clock's resolution and one disturbance, few enough for the time budget. Short
-// launches are repeated for kMeasuredNs in all, because one of a few microseconds differs by a
-// multiple from the next.
-constexpr int kMeasuredLaunches = 3, kMostLaunches = 100;
-constexpr double kMeasuredNs = 1e6;
-// A candidate that takes this many times as long as the best one so far is not launched again, so
-// that a slow one for a large product does not use up the budget of all nodes. Its first launch may
-// include the loading of its code, for which kLoadingNs are allowed in addition.
-constexpr double kHopeless = 3;
-constexpr double kLoadingNs = 5e7;
 // Bytes per second that a copy reads and writes if the device gives no estimate.
 constexpr double kCopyBandwidth = 8e9;
 
@@ -99,35 +88,11 @@ std::chrono::nanoseconds time_limit(Tune tune) {
 }
 
 DecisionCache cache_for(const TargetOptions& options, const plugins::host::Device& device,
-                        const Graph& graph) {
-  return {options.cache_folder,
+                        const Graph& graph, const std::filesystem::path& folder) {
+  return {folder,
           decision_key(device, graph, options.tune == Tune::kFull ? "full" : "quick",
                        options.fallback.get()),
           *options.decisions};
-}
-
-// Nanoseconds of `launch`, which is called kMeasuredLaunches to kMostLaunches times after a first
-// call, or fewer times if it is hopeless beside `best`. The first call counts only if it is the
-// last one.
-double time_launches(const std::function<void()>& launch, double best) {
-  const auto time = [&] {
-    const auto begin = std::chrono::steady_clock::now();
-    launch();
-    return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin)
-        .count();
-  };
-  const double first = time();
-  if (first > kHopeless * best + kLoadingNs) return first;
-  double shortest = time(), spent = shortest;
-  const auto enough = [&](int launches) {
-    return launches >= kMostLaunches || (launches >= kMeasuredLaunches && spent >= kMeasuredNs);
-  };
-  for (int i = 1; !enough(i) && shortest <= kHopeless * best; ++i) {
-    const double ns = time();
-    spent += ns;
-    shortest = std::min(shortest, ns);
-  }
-  return shortest;
 }
 
 }  // namespace
@@ -149,9 +114,12 @@ Operation to_operation(const Graph& graph, const Node& node, uint32_t flags,
 
 DeviceTarget::DeviceTarget(std::shared_ptr<plugins::host::Device> device, TargetOptions options)
     : device_(std::move(device)),
-      stream_(device_->create_stream()),
       options_(std::move(options)),
-      budget_(time_limit(options_.tune)) {}
+      tuner_(std::make_unique<Tuner>(
+          device_, time_limit(options_.tune),
+          options_.waited == nullptr ? system::waited_for_cores : options_.waited)) {}
+
+DeviceTarget::~DeviceTarget() = default;
 
 bool DeviceTarget::measures() const {
   return options_.tune != Tune::kOff && !options_.deterministic;
@@ -232,92 +200,52 @@ std::vector<graph::Candidate> DeviceTarget::fallback_candidates(
   return list;
 }
 
+namespace {
+
+// What tells a candidate of a node from those of other nodes.
+std::string key_of(const Graph& graph, const Node& node, const graph::Candidate& c) {
+  return graph::signature(graph, node) + '@' + std::to_string(c.algorithm) +
+         layouts_text(c.input_layouts) + '>' + layouts_text(c.output_layouts);
+}
+
+// The forward node whose saved data a backward node reads; null if it reads none.
+const Node* forward_node(const Graph& graph, const Node& node) {
+  if (node.saved == graph::kNone || !node.is_backward()) return nullptr;
+  const auto found = std::find_if(graph.nodes.begin(), graph.nodes.end(), [&](const Node& other) {
+    return other.saved == node.saved && !other.is_backward();
+  });
+  return found == graph.nodes.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
 void DeviceTarget::measure(const Graph& graph, const Node& node,
                            std::vector<graph::Candidate>& candidates) {
-  // A backward plan needs its forward plan; its layouts follow those of the forward node anyway.
-  if (node.saved != graph::kNone && node.is_backward()) return;
-  if (node.on_fallback) return;  // estimates of the fallback device stay
-  // Zeros are valid as indices and as numbers. With a factor of 0 an optimizer would skip its work,
-  // so its operands are small numbers.
-  const bool optimizer = kind_of(graph, node) == graph::Kind::kOptimizer;
-  const uint8_t filling = optimizer ? 0x3c : 0;
-  std::vector<graph::Candidate> working;
-  double best = std::numeric_limits<double>::infinity();
-  for (const graph::Candidate& c : candidates) {
-    const std::string key = graph::signature(graph, node) + '@' + std::to_string(c.algorithm) +
-                            layouts_text(c.input_layouts) + '>' + layouts_text(c.output_layouts);
-    auto known = measured_.find(key);
-    if (known == measured_.end()) {
-      if (budget_.count() <= 0) return;  // estimates and times are not mixed within a node
-      const auto begin = std::chrono::steady_clock::now();
-      known = measured_.emplace(key, try_measure(operation(graph, node), c, filling, best)).first;
-      budget_ -= std::chrono::steady_clock::now() - begin;
-    }
-    if (known->second.outcome == Measurement::Outcome::kNoMemory) return;
-    if (known->second.outcome == Measurement::Outcome::kFailed) continue;
-    working.push_back(c);
-    working.back().ns = known->second.ns;
-    best = std::min(best, known->second.ns);
-  }
-  if (!working.empty()) candidates = std::move(working);
-}
-
-DeviceTarget::Measurement DeviceTarget::try_measure(Operation op, const graph::Candidate& candidate,
-                                                    uint8_t filling, double best) {
   using Outcome = Measurement::Outcome;
-  try {
-    return {Outcome::kTime, measure_one(std::move(op), candidate, filling, best)};
-  } catch (const plugins::host::Error& e) {
-    if (e.code() == RT_ERROR_OUT_OF_MEMORY)
-      return {largest_asked_ > device_->largest_buffer() ? Outcome::kFailed : Outcome::kNoMemory,
-              0};
-    if (e.scope() != RT_SCOPE_OPERATION && e.scope() != RT_SCOPE_STREAM) throw;
-    if (e.scope() == RT_SCOPE_STREAM) stream_ = device_->create_stream();
-    return {Outcome::kFailed, 0};
+  if (node.on_fallback) return;  // estimates of the fallback device stay
+  Subject subject{operation(graph, node)};
+  if (const Node* const forward = forward_node(graph, node))
+    subject.forward = operation(graph, *forward);
+  std::vector<std::string> keys;
+  for (const graph::Candidate& c : candidates) keys.push_back(key_of(graph, node, c));
+  const std::vector<Measurement> found = tuner_->measure(subject, candidates, keys);
+  std::vector<graph::Candidate> working;
+  std::vector<LaunchTimes> times;
+  std::vector<double> estimates;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (found[i].outcome == Outcome::kUnknown) return;  // estimates and times are not mixed
+    if (found[i].outcome == Outcome::kFailed) continue;
+    working.push_back(candidates[i]);
+    times.push_back(found[i].times);
+    estimates.push_back(candidates[i].ns);
   }
+  if (working.empty()) return;  // somebody else reports it
+  const std::vector<double> ns = settled(times, estimates);
+  for (size_t i = 0; i < working.size(); ++i) working[i].ns = ns[i];
+  candidates = std::move(working);
 }
 
-double DeviceTarget::measure_one(Operation op, const graph::Candidate& candidate, uint8_t filling,
-                                 double best) {
-  std::vector<plugins::host::Memory> memory;
-  plugins::host::Kernel kernel;
-  const plugins::host::Drain drain(stream_);  // these are freed here
-  std::vector<const void*> inputs;
-  std::vector<void*> outputs;
-  largest_asked_ = 0;
-  const auto buffer = [&](uint64_t bytes) {
-    largest_asked_ = std::max(largest_asked_, bytes);
-    memory.push_back(device_->allocate(std::max<uint64_t>(bytes, 1)));
-    stream_.fill(memory.back().data(), filling, std::max<uint64_t>(bytes, 1));
-    return memory.back().data();
-  };
-  for (size_t i = 0; i < op.inputs.size(); ++i) {
-    op.inputs[i].layout = candidate.input_layouts[i];
-    inputs.push_back(buffer(candidate.input_bytes[i]));
-  }
-  for (size_t i = 0; i < op.outputs.size(); ++i) {
-    op.outputs[i].layout = candidate.output_layouts[i];
-    outputs.push_back(buffer(candidate.output_bytes[i]));
-  }
-  op.algorithm = candidate.algorithm;
-  kernel = device_->create_kernel(op);
-  rt_launch launch{};
-  launch.size = sizeof(launch);
-  launch.inputs = inputs.data();
-  launch.input_count = static_cast<uint32_t>(inputs.size());
-  launch.outputs = outputs.data();
-  launch.output_count = static_cast<uint32_t>(outputs.size());
-  launch.workspace =
-      kernel.info().workspace_bytes ? buffer(kernel.info().workspace_bytes) : nullptr;
-  launch.saved = kernel.info().saved_bytes ? buffer(kernel.info().saved_bytes) : nullptr;
-  stream_.synchronize();  // the buffers are filled
-  return time_launches(
-      [&] {
-        kernel.launch(stream_, launch);
-        stream_.synchronize();
-      },
-      best);
-}
+std::vector<std::string> DeviceTarget::notes() const { return tuner_->notes(); }
 
 double DeviceTarget::copy_ns(const graph::Value& value, uint64_t from, uint64_t to) {
   const std::string key =
@@ -346,11 +274,13 @@ uint64_t DeviceTarget::layout_bytes(const graph::Value& value, uint64_t layout) 
 
 std::optional<graph::LayoutDecision> DeviceTarget::remembered(const Graph& graph) {
   if (!measures()) return std::nullopt;
-  return cache_for(options_, *device_, graph).read(graph.nodes.size());
+  return cache_for(options_, *device_, graph, options_.cache_folder).read(graph.nodes.size());
 }
 
 void DeviceTarget::remember(const Graph& graph, const graph::LayoutDecision& decision) {
-  if (measures()) cache_for(options_, *device_, graph).write(decision);
+  if (!measures()) return;
+  const auto folder = tuner_->was_busy() ? std::filesystem::path() : options_.cache_folder;
+  cache_for(options_, *device_, graph, folder).write(decision);
 }
 
 namespace {

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -23,7 +24,7 @@ plugins::host::Operation to_operation(const graph::Graph& graph, const graph::No
 // How layouts and algorithms are chosen. Equivalent to: torch.backends.cudnn.benchmark.
 enum class Tune {
   kOff,    // by the backend's estimates
-  kQuick,  // measured, for about a second at most
+  kQuick,  // measured: launches of about a second in all, the loading of code not counted
   kFull,   // measured, without a time limit
 };
 
@@ -41,13 +42,22 @@ struct TargetOptions {
   std::shared_ptr<DecisionBook> decisions = std::make_shared<DecisionBook>();
   // The device that runs what the device of the programs refuses (exec/fallback.h); null: none.
   std::shared_ptr<plugins::host::Device> fallback = nullptr;
+  // For how long threads of this process have waited for a core so far; none: as the kernel counts.
+  std::function<std::chrono::nanoseconds()> waited = nullptr;
 };
 
+class Tuner;
+
 // A target belongs to one thread. It caches its answers, because layers repeat. The total time of
-// measure() is limited as `tune` says. Once it is spent, nodes keep their estimates.
+// measure() is limited as `tune` says. Once it is spent, nodes keep their estimates. Decisions that
+// were measured on a busy machine (tuner.h) are used, and go into the book of decisions, but not on
+// disk.
 class DeviceTarget : public graph::Target {
  public:
   DeviceTarget(std::shared_ptr<plugins::host::Device> device, TargetOptions options);
+  ~DeviceTarget() override;
+  DeviceTarget(const DeviceTarget&) = delete;
+  DeviceTarget& operator=(const DeviceTarget&) = delete;
 
   std::string name() const override { return device_->id(); }
   std::string fallback_name() const override {
@@ -64,36 +74,21 @@ class DeviceTarget : public graph::Target {
   uint64_t layout_bytes(const graph::Value& value, uint64_t layout) override;
   std::optional<graph::LayoutDecision> remembered(const graph::Graph& graph) override;
   void remember(const graph::Graph& graph, const graph::LayoutDecision& decision) override;
+  // What the user should know of the measuring, a line each, for the log.
+  std::vector<std::string> notes() const;
 
  private:
-  // The result of measuring one candidate. kNoMemory: it may still run alone, when no other buffers
-  // are allocated. kFailed: it cannot be used.
-  struct Measurement {
-    enum class Outcome { kTime, kNoMemory, kFailed } outcome;
-    double ns;
-  };
-
   plugins::host::Operation operation(const graph::Graph& graph, const graph::Node& node) const;
   plugins::host::Device& device_of(const graph::Node& node) const;
   std::vector<graph::Candidate> fallback_candidates(const graph::Graph& graph,
                                                     const graph::Node& node,
                                                     const std::vector<uint64_t>& input_layouts,
                                                     const std::vector<uint64_t>& output_layouts);
-  // Every byte of the operands is `filling`. `best` is the shortest time of the node's other
-  // candidates so far, in nanoseconds. Throws only if the device itself has failed.
-  Measurement try_measure(plugins::host::Operation operation, const graph::Candidate& candidate,
-                          uint8_t filling, double best);
-  double measure_one(plugins::host::Operation operation, const graph::Candidate& candidate,
-                     uint8_t filling, double best);
-
   std::shared_ptr<plugins::host::Device> device_;
-  plugins::host::Stream stream_;
   const TargetOptions options_;
-  std::chrono::nanoseconds budget_;
-  uint64_t largest_asked_ = 0;  // bytes of a buffer of the last candidate
+  std::unique_ptr<Tuner> tuner_;
   std::unordered_map<std::string, graph::Support> supports_;
   std::unordered_map<std::string, std::vector<graph::Candidate>> candidates_;
-  std::unordered_map<std::string, Measurement> measured_;
   std::unordered_map<std::string, double> copies_;
 };
 

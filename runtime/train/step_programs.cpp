@@ -209,7 +209,7 @@ StepProgram& StepPrograms::get(const StepForm& form, const step::AfterPass& afte
       p.input_bytes += exec::Upload::rounded(graph::canonical_bytes(value));
   }
   most_input_bytes_ = std::max(most_input_bytes_, p.input_bytes);
-  add_notes(step.notes);
+  for (const auto& notes : {step.notes, target.notes()}) add_notes(notes);
   if (void* const one = p.address(p.values.one)) write(one, exec::encode({1.0}, dtype()));
   if (void* const state = p.address(p.values.loss_scaling); state != nullptr && !loss_scaled)
     write(state, exec::encode({RT_LOSS_SCALE_INITIAL, 0, 0}, dtype()));

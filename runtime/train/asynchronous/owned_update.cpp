@@ -21,6 +21,7 @@ OwnedUpdate::OwnedUpdate(const config::Optimizer& optimizer, std::vector<std::by
       optimizer, static_cast<int64_t>(bytes_ / graph::dtype_bytes(dtype)), dtype, layout, target);
   values_ = update.values;
   notes_ = std::move(update.notes);
+  for (std::string& note : target.notes()) notes_.push_back(std::move(note));
   exec::CompileOptions alone = options;
   alone.collectives = nullptr;
   program_ = std::make_unique<exec::Program>(std::move(update.graph), std::move(device), storage_,

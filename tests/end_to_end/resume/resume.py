@@ -136,10 +136,20 @@ def kill(process):
     return process.communicate()
 
 
+def keep_decisions(checkpoint, folder):
+    """Writes the decisions of a checkpoint where runs find them: a busy machine keeps none."""
+    os.makedirs(folder, exist_ok=True)
+    for decisions in glob.glob(os.path.join(checkpoint, "rank-*.decisions.json")):
+        for name, text in json.loads(read(decisions)).items():
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as f:
+                f.write(text)
+
+
 def kills(runs, arguments):
     """Each run is killed at random moments until it ends by itself. It begins with the decisions of the uninterrupted run;
     every resume has an empty cache, so that decisions can only come from the checkpoint."""
     runs.train("whole", cache="warm")
+    keep_decisions(runs.checkpoints("whole")[0], runs.path("warm", "runtime"))
     shutil.rmtree(runs.path("whole"))
     if arguments.slow:
         runs.environment = {"LD_PRELOAD": os.path.abspath(arguments.slow), "SLOW_DISK_MS": "10"}

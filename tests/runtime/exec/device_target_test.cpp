@@ -166,38 +166,6 @@ TEST_F(DeviceTargetTest, WithoutMemoryForMeasuringEstimatesStay) {
   EXPECT_EQ(list[1].ns, 456);
 }
 
-// Measures two candidates of an addition, the second of which begins with launch number 5: one
-// launch that does not count and three that do. The addition takes longer than the third of a
-// millisecond from which on there are no more than these, and in a build with sanitizers less than
-// the tenth of a second from which on `slow_ms` = 500 would not be hopeless. Launch number `fails`
-// fails.
-std::vector<graph::Candidate> measured(const std::string& slow_ms, const std::string& fails) {
-  const auto device =
-      test::open_device("simulated", {{"slow_launch", "5"},
-                                      {"slow_ms", slow_ms},
-                                      {"fail_after", std::to_string(std::stoi(fails) - 1)}});
-  DeviceTarget target(device, {.tune = Tune::kFull});
-  const Graph graph = sigmoid_of_sum(15000);
-  std::vector<graph::Candidate> list = target.candidates(graph, graph.nodes[0], {0, 0}, {0});
-  list.push_back(list.at(0));
-  list[1].algorithm = 0;  // the device's choice, which is the same one, counts as another candidate
-  target.measure(graph, graph.nodes[0], list);
-  return list;
-}
-
-// A candidate that is far slower than the best so far is launched once.
-TEST(DeviceTarget, AHopelessCandidateIsNotLaunchedAgain) {
-  const auto list = measured("500", "6");
-  ASSERT_EQ(list.size(), 2u) << "launch 6 would have failed";
-  EXPECT_GE(list[1].ns, 5e8);
-}
-
-// The first launch may be slow because it loads code.
-TEST(DeviceTarget, ASlowFirstLaunchIsNoReasonToGiveUp) {
-  EXPECT_EQ(measured("5", "9").size(), 2u);
-  EXPECT_EQ(measured("5", "8").size(), 1u) << "launch 8 belongs to the second candidate";
-}
-
 // The same device with random times, so that each seed decides for other layouts, as noisy
 // measurements may.
 class NoisyTarget : public DeviceTarget {
