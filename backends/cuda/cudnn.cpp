@@ -195,7 +195,7 @@ class Cudnn : public gpu::Vendor {
 
   std::vector<Kernel> kernels(const Operation& op, size_t most, std::string* without) override {
     if (op.is(RT_OP_ATTENTION) || op.is(RT_OP_ATTENTION_BACKWARD)) {
-      return attention_kernels(session_, op, most, kMostAttentionWorkspace, without);
+      return attention_kernels(session_, op, most, WorkspaceLimits(), without);
     }
     // With sums in the graph there are fewer engines. So the graph gets either all post-operations
     // or none: the pass for the others computes the sums on its way.

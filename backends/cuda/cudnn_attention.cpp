@@ -26,11 +26,18 @@ using Sizes = std::array<int64_t, 4>;
 
 constexpr size_t kMostPlans = 2;  // few, because making a plan compiles its kernel for about 1 s
 
+// The whole batch, or a slice of it: `n` and `heads` are then those of the slice.
 struct Shape : gpu::AttentionShape {
   rt_dtype dtype;
+  int64_t all_heads;  // of the tensors in memory
+  // Columns of y in memory, a third of those of qkv.
+  int64_t width() const { return all_heads * d; }
 };
 
-Shape shape_of(const Operation& op) { return {gpu::attention_shape(op), op.input(0).dtype}; }
+Shape shape_of(const Operation& op) {
+  const gpu::AttentionShape shape = gpu::attention_shape(op);
+  return {shape, op.input(0).dtype, shape.heads};
+}
 
 // How many times longer our own kernel is expected to take than cuDNN's. README.md says from what
 // this was estimated; nothing was measured.
@@ -136,19 +143,20 @@ class AttentionBuilder {
   // in_qkv describes q, k or v as a part [n, heads, t, d] of qkv, or of its gradient; in_y
   // describes y or its gradient as [n, heads, t, d].
   Tensor in_qkv(Id id) {
-    return in_memory({s_.n, s_.heads, s_.t, s_.d}, {s_.t * 3 * s_.c(), s_.d, 3 * s_.c(), 1}, io_,
-                     id);
+    return in_memory({s_.n, s_.heads, s_.t, s_.d}, {s_.t * 3 * s_.width(), s_.d, 3 * s_.width(), 1},
+                     io_, id);
   }
   Tensor in_y(Id id) {
-    return in_memory({s_.n, s_.heads, s_.t, s_.d}, {s_.t * s_.c(), s_.d, s_.c(), 1}, io_, id);
+    return in_memory({s_.n, s_.heads, s_.t, s_.d}, {s_.t * s_.width(), s_.d, s_.width(), 1}, io_,
+                     id);
   }
   // Like in_qkv, but with the last two dimensions swapped: [n, heads, d, t].
   Tensor across(Id id) {
-    return in_memory({s_.n, s_.heads, s_.d, s_.t}, {s_.t * 3 * s_.c(), s_.d, 1, 3 * s_.c()}, io_,
-                     id);
+    return in_memory({s_.n, s_.heads, s_.d, s_.t}, {s_.t * 3 * s_.width(), s_.d, 1, 3 * s_.width()},
+                     io_, id);
   }
   Tensor saved() {
-    return in_memory({s_.n, s_.heads, s_.t, 1}, {s_.heads * s_.t, s_.t, 1, 1}, CUDNN_DATA_FLOAT,
+    return in_memory({s_.n, s_.heads, s_.t, 1}, {s_.all_heads * s_.t, s_.t, 1, 1}, CUDNN_DATA_FLOAT,
                      kSaved);
   }
   Tensor number(Id id) {
@@ -266,12 +274,19 @@ struct Numbers {
   float scale, lowest = std::numeric_limits<float>::lowest(), one = 1;
 };
 
-// Addresses for the graph of a slice of the batch that begins with sample `first`.
+// Where a slice of the batch begins.
+struct First {
+  int64_t sample = 0, head = 0;
+};
+
+// Addresses for the graph of the slice of the batch `s` that begins there.
 std::vector<void*> addresses_of(const Graph& graph, const Shape& s, bool backward,
-                                const Numbers& numbers, const Launch& l, int64_t first) {
-  // Sample `first` of a tensor of 16-bit numbers [n, t, thirds * c], from its third number `i` on.
-  const auto sample = [&](const void* tensor, int64_t thirds, int64_t i) -> void* {
-    return static_cast<uint16_t*>(const_cast<void*>(tensor)) + (first * s.t * thirds + i) * s.c();
+                                const Numbers& numbers, const Launch& l, const First& first) {
+  // The first number of the slice in a tensor of 16-bit numbers [n, t, thirds * width], in its
+  // third number `i`.
+  const auto slice = [&](const void* tensor, int64_t thirds, int64_t i) -> void* {
+    return static_cast<uint16_t*>(const_cast<void*>(tensor)) +
+           (first.sample * s.t * thirds + i) * s.width() + first.head * s.d;
   };
   std::vector<void*> addresses;
   for (const int64_t id : graph.ids) {
@@ -279,21 +294,22 @@ std::vector<void*> addresses_of(const Graph& graph, const Shape& s, bool backwar
       case kQ:
       case kK:
       case kV:
-        addresses.push_back(sample(l.inputs[backward ? 1 : 0], 3, id - kQ));
+        addresses.push_back(slice(l.inputs[backward ? 1 : 0], 3, id - kQ));
         break;
       case kY:
-        addresses.push_back(sample(backward ? l.inputs[2] : l.outputs[0], 1, 0));
+        addresses.push_back(slice(backward ? l.inputs[2] : l.outputs[0], 1, 0));
         break;
       case kSaved:
-        addresses.push_back(static_cast<float*>(l.saved) + first * s.heads * s.t);
+        addresses.push_back(static_cast<float*>(l.saved) +
+                            (first.sample * s.all_heads + first.head) * s.t);
         break;
       case kDy:
-        addresses.push_back(sample(l.inputs[0], 1, 0));
+        addresses.push_back(slice(l.inputs[0], 1, 0));
         break;
       case kDq:
       case kDk:
       case kDv:
-        addresses.push_back(sample(l.outputs[0], 3, id - kDq));
+        addresses.push_back(slice(l.outputs[0], 3, id - kDq));
         break;
       default: {
         const float& value = id == kScale    ? numbers.scale
@@ -319,75 +335,93 @@ Plans plans_of(const std::shared_ptr<Session>& session, const Shape& s, bool bac
   return find_plans(session, graph, wishes, std::min(most, kMostPlans));
 }
 
-Shape with_samples(Shape s, int64_t samples) {
-  s.n = samples;
-  return s;
-}
-
-// The batch in slices of `samples` samples each; the last one may be smaller. plans[i] computes a
-// full slice; rest[i], of the same engine, computes the last one if it is smaller.
+// The batch in slices of `shape`, some samples with all heads or some heads of one sample; `last`
+// is what remains of the samples, or of the heads of each sample, with 0 samples or heads if
+// nothing does. plans[i] computes a slice; rest[i], of the same engine, computes a last one.
 struct Slices {
-  int64_t samples = 0;
+  Shape shape, last;
   Plans plans, rest;
 };
 
-// The samples of each slice where `n` are cut into slices of about equal size, of at most `most`,
-// at least 1.
-int64_t equal_slices(int64_t n, int64_t most) {
-  const int64_t slices = (n + most - 1) / most;
-  return (n + slices - 1) / slices;
+// How many samples or heads each slice has where `all` are cut into slices of about equal size, of
+// at most `most`, at least 1.
+int64_t equal_slices(int64_t all, int64_t most) {
+  const int64_t slices = (all + most - 1) / most;
+  return (all + slices - 1) / slices;
 }
 
-// The number of samples to try after the plan for `samples` samples was found to need `needed`
-// bytes of workspace: the workspace is taken to grow with the samples, and the slices of the batch
-// are made about equal. Each try compiles a kernel, so the number falls by an eighth at least.
-int64_t fewer_samples(int64_t n, int64_t samples, int64_t needed, int64_t most_workspace) {
-  const double fitting = static_cast<double>(samples) * static_cast<double>(most_workspace) /
+// How many of `all` samples or heads to try after the plan for `tried` of them was found to need
+// `needed` bytes of workspace: the workspace is taken to grow with them, and the slices are made
+// about equal. Each try compiles a kernel, so the number falls by an eighth at least.
+int64_t fewer(int64_t all, int64_t tried, int64_t needed, int64_t most_workspace) {
+  const double fitting = static_cast<double>(tried) * static_cast<double>(most_workspace) /
                          static_cast<double>(needed);
-  const int64_t most = std::min(static_cast<int64_t>(fitting), samples - (samples + 7) / 8);
-  return most < 1 ? 1 : equal_slices(n, most);
+  const int64_t most = std::min(static_cast<int64_t>(fitting), tried - (tried + 7) / 8);
+  return most < 1 ? 1 : equal_slices(all, most);
 }
 
 // The samples whose q, k and v together have at most as many elements as the library is asked to
-// count; 0: not even one has so few.
+// count; 0: not even one has so few, nor any of its heads, which lie between those of others.
 int64_t counted_samples(const Shape& s) { return gpu::kMostCounted / (3 * s.t * s.c()); }
 
-// The largest slices that are counted and whose workspace is within `most_workspace`. If there are
-// no plans, `without` receives the reason.
-Slices find_slices(const std::shared_ptr<Session>& session, const Shape& s, bool backward,
-                   size_t most, int64_t most_workspace, std::string* without) {
-  Slices slices;
+// What remains of the batch, or of each of its samples, behind slices of that shape.
+Shape last_of(const Shape& whole, const Shape& slice) {
+  Shape last = slice;
+  last.n = whole.n % slice.n;
+  if (slice.heads < whole.heads) {
+    last.n = 1;
+    last.heads = whole.heads % slice.heads;
+  }
+  return last;
+}
+
+// Plans for the largest slices that are counted and whose workspace is within the limits, without
+// those for the last ones. If there are none, `without` receives the reason.
+Slices find_largest(const std::shared_ptr<Session>& session, const Shape& s, bool backward,
+                    size_t most, const WorkspaceLimits& limits, std::string* without) {
   const auto needs_less = [](const auto& a, const auto& b) { return a->workspace < b->workspace; };
   if (counted_samples(s) == 0) {
     *without = format("cuDNN is asked for at most %lld elements, and one sample has more",
                       static_cast<long long>(gpu::kMostCounted));
     return {};
   }
-  for (int64_t samples = equal_slices(s.n, counted_samples(s));;) {
-    Plans found = plans_of(session, with_samples(s, samples), backward, most);
+  Shape slice = s;
+  slice.n = equal_slices(s.n, counted_samples(s));
+  while (true) {
+    Plans found = plans_of(session, slice, backward, most);
     if (found.empty()) {
       *without = "cuDNN has no engine for this attention";
       return {};
     }
+    const bool one = slice.n == 1 && slice.heads == 1;
+    const int64_t limit = one ? std::max(limits.usual, limits.of_one_head) : limits.usual;
     const int64_t needed = (*std::min_element(found.begin(), found.end(), needs_less))->workspace;
-    if (needed <= most_workspace) {
-      std::erase_if(found, [&](const auto& plan) { return plan->workspace > most_workspace; });
-      slices = {samples, found, {}};
-      break;
+    if (needed <= limit) {
+      std::erase_if(found, [&](const auto& plan) { return plan->workspace > limit; });
+      return {slice, last_of(s, slice), found, {}};
     }
-    if (samples == 1) {
-      *without =
-          format("cuDNN's attention needs %.3g GB of workspace for one sample, at most %.3g",
-                 static_cast<double>(needed) / 1e9, static_cast<double>(most_workspace) / 1e9);
+    if (one) {
+      *without = format(
+          "cuDNN's attention needs %.3g GB of workspace for one head of one sample, at most %.3g",
+          static_cast<double>(needed) / 1e9, static_cast<double>(limit) / 1e9);
       return {};
     }
-    samples = fewer_samples(s.n, samples, needed, most_workspace);
+    if (slice.n > 1)
+      slice.n = fewer(s.n, slice.n, needed, limit);
+    else
+      slice.heads = fewer(s.heads, slice.heads, needed, limit);
   }
-  if (s.n % slices.samples == 0) return slices;
-  const Plans rest = plans_of(session, with_samples(s, s.n % slices.samples), backward, most);
+}
+
+// The slices with plans of the same engines for all of them.
+Slices find_slices(const std::shared_ptr<Session>& session, const Shape& s, bool backward,
+                   size_t most, const WorkspaceLimits& limits, std::string* without) {
+  Slices slices = find_largest(session, s, backward, most, limits, without);
+  if (slices.plans.empty() || slices.last.rows() == 0) return slices;
+  const Plans rest = plans_of(session, slices.last, backward, most);
   for (auto plan = slices.plans.begin(); plan != slices.plans.end();) {
     const auto same = std::find_if(rest.begin(), rest.end(), [&](const auto& other) {
-      return other->engine == (*plan)->engine && other->workspace <= most_workspace;
+      return other->engine == (*plan)->engine && other->workspace <= limits.usual;
     });
     if (same != rest.end()) slices.rest.push_back(*same);
     plan = same != rest.end() ? plan + 1 : slices.plans.erase(plan);
@@ -409,16 +443,21 @@ gpu::Work work_of(const Shape& s, bool backward) {
 Kernel make(const Shape& s, bool backward, const Slices& slices, size_t way) {
   struct Step {
     std::shared_ptr<const Plan> plan;
-    int64_t first;
+    First first;
   };
   Kernel kernel;
   std::vector<Step> steps;
-  for (int64_t first = 0; first < s.n; first += slices.samples) {
-    const int64_t samples = std::min(slices.samples, s.n - first);
-    steps.push_back({(samples < slices.samples ? slices.rest : slices.plans)[way], first});
+  const auto add = [&](const First& first, int64_t samples, int64_t heads) {
+    const bool whole = samples == slices.shape.n && heads == slices.shape.heads;
+    steps.push_back({(whole ? slices.plans : slices.rest)[way], first});
     const auto workspace = static_cast<uint64_t>(steps.back().plan->workspace);
     kernel.workspace_bytes = std::max(kernel.workspace_bytes, workspace);
-    kernel.work.push_back(work_of(with_samples(s, samples), backward));
+    kernel.work.push_back(work_of(whole ? slices.shape : slices.last, backward));
+  };
+  for (int64_t sample = 0; sample < s.n; sample += slices.shape.n) {
+    for (int64_t head = 0; head < s.heads; head += slices.shape.heads)
+      add({sample, head}, std::min(slices.shape.n, s.n - sample),
+          std::min(slices.shape.heads, s.heads - head));
   }
   kernel.implementation =
       format("cudnn attention engine %lld", static_cast<long long>(slices.plans[way]->engine));
@@ -438,7 +477,8 @@ Kernel make(const Shape& s, bool backward, const Slices& slices, size_t way) {
 }  // namespace
 
 std::vector<Kernel> attention_kernels(const std::shared_ptr<Session>& session, const Operation& op,
-                                      size_t most, int64_t most_workspace, std::string* without) {
+                                      size_t most, const WorkspaceLimits& limits,
+                                      std::string* without) {
   const bool backward = op.is(RT_OP_ATTENTION_BACKWARD);
   const Shape s = shape_of(op);
   if ((s.dtype != RT_FLOAT16 && s.dtype != RT_BFLOAT16) || s.rows() == 0) return {};
@@ -449,7 +489,7 @@ std::vector<Kernel> attention_kernels(const std::shared_ptr<Session>& session, c
       *without = format("cuDNN's attention needs heads of a multiple of 8 columns, not %lld",
                         static_cast<long long>(s.d));
     } else {
-      const Slices slices = find_slices(session, s, backward, most, most_workspace, without);
+      const Slices slices = find_slices(session, s, backward, most, limits, without);
       for (size_t way = 0; way < slices.plans.size(); ++way) {
         kernels.push_back(make(s, backward, slices, way));
       }

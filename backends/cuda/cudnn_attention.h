@@ -9,14 +9,22 @@ namespace backends::cuda {
 // The usual limit of the workspace in bytes. It is this high because the deterministic backward
 // keeps intermediate products of n * heads * t^2 elements in its workspace.
 inline constexpr int64_t kMostAttentionWorkspace = int64_t{4} << 30;
+// The limit for one head of one sample, which cannot be cut further: 65,536 rows take 8 GiB.
+inline constexpr int64_t kMostHeadWorkspace = int64_t{10} << 30;
+
+// Bytes of workspace.
+struct WorkspaceLimits {
+  int64_t usual = kMostAttentionWorkspace;
+  int64_t of_one_head = kMostHeadWorkspace;
+};
 
 // Returns candidates as gpu::Vendor::kernels does. If the workspace for the whole batch is larger
-// than `most_workspace` bytes, a candidate computes the batch in slices, each by a launch of its
-// own. For types other than float16 and bfloat16 there are no candidates, and `without` stays as
-// it is.
+// than the limit, a candidate computes it in slices of some samples, or of some heads of one
+// sample, each by a launch of its own. For types other than float16 and bfloat16 there are no
+// candidates, and `without` stays as it is.
 std::vector<gpu::Kernel> attention_kernels(const std::shared_ptr<Session>& session,
                                            const gpu::Operation& op, size_t most,
-                                           int64_t most_workspace, std::string* without);
+                                           const WorkspaceLimits& limits, std::string* without);
 
 }  // namespace backends::cuda
 

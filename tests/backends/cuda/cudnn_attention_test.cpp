@@ -1,5 +1,5 @@
 // Attention by cuDNN in slices of the batch, with a stand-in for the library (tests/doubles). The
-// stand-in computes each sample by itself, so the slices must give the bits of the whole batch.
+// stand-in computes each head by itself, so the slices must give the bits of the whole batch.
 #include "backends/cuda/cudnn_attention.h"
 
 #include <gmock/gmock.h>
@@ -21,12 +21,10 @@ using backends::gpu::Kernel;
 using ::testing::HasSubstr;
 using Numbers = std::vector<uint16_t>;
 
-constexpr int64_t kSamples = 5, kLength = 6, kHeads = 2, kColumns = 8;
-constexpr int64_t kWidth = kHeads * kColumns;
-// Bytes of workspace that the stand-in asks for that many samples.
-constexpr int64_t workspace_of(int64_t samples) {
-  return 64 + 2 * samples * kHeads * kLength * kLength;
-}
+constexpr int64_t kSamples = 5, kLength = 6, kHeads = 5, kColumns = 8;
+// Bytes of workspace that the stand-in asks for that many heads of one sample, and for samples.
+constexpr int64_t workspace_of_heads(int64_t heads) { return 64 + 2 * heads * kLength * kLength; }
+constexpr int64_t workspace_of(int64_t samples) { return workspace_of_heads(samples * kHeads); }
 
 host::Operation attention(bool backward, int64_t columns = kColumns) {
   const auto tensor = [&](int64_t thirds) {
@@ -48,11 +46,11 @@ struct Answer {
   std::vector<Kernel> kernels;
   std::string without;
 };
-Answer ask(const host::Operation& op, int64_t most_workspace) {
+Answer ask(const host::Operation& op, int64_t most_workspace, int64_t of_one_head = 0) {
   const host::OperationView view(op);
   Answer answer;
   answer.kernels = attention_kernels(std::make_shared<Session>(), rt::sdk::Operation(view.get()), 2,
-                                     most_workspace, &answer.without);
+                                     {most_workspace, of_one_head}, &answer.without);
   return answer;
 }
 
@@ -88,19 +86,20 @@ double flops_of(const Kernel& kernel) {
                          [](double sum, const auto& work) { return sum + work.flops; });
 }
 
-// The samples whose workspace the limit allows, and how many slices the batch then has.
+// The heads, of one or several samples, whose workspace the limit allows, and how many slices the
+// batch then has.
 struct Limit {
-  int64_t samples;
+  int64_t heads;
   size_t slices;
 };
 std::ostream& operator<<(std::ostream& to, const Limit& limit) {
-  return to << "at most " << limit.samples;
+  return to << "at most " << limit.heads;
 }
 class CudnnAttentionSlices : public testing::TestWithParam<Limit> {
  protected:
   // Runs both engines in slices and for the whole batch at once. `saved` is as for run().
   static void compare(const host::Operation& op, std::vector<float>& saved) {
-    const int64_t limit = workspace_of(GetParam().samples);
+    const int64_t limit = workspace_of_heads(GetParam().heads);
     const size_t slices = GetParam().slices;
     const auto whole = ask(op, kMostAttentionWorkspace).kernels;
     const Answer sliced = ask(op, limit);
@@ -127,11 +126,23 @@ TEST_P(CudnnAttentionSlices, AreTheWholeBatch) {
   compare(attention(true), saved);
 }
 
-// Slices are as equal as possible: where 4 of the 5 samples would fit, they are of 3 and 2.
+// Slices are as equal as possible: where 4 of the 5 samples would fit, they are of 3 and 2; so are
+// those of the 5 heads of each sample where one sample does not fit.
 INSTANTIATE_TEST_SUITE_P(Limits, CudnnAttentionSlices,
-                         testing::Values(Limit{5, 1}, Limit{4, 2}, Limit{3, 2}, Limit{2, 3},
-                                         Limit{1, 5}),
-                         [](const auto& info) { return std::to_string(info.param.samples); });
+                         testing::Values(Limit{5 * kHeads, 1}, Limit{4 * kHeads, 2},
+                                         Limit{3 * kHeads, 2}, Limit{2 * kHeads, 3},
+                                         Limit{kHeads, 5}, Limit{4, 10}, Limit{3, 10}, Limit{2, 15},
+                                         Limit{1, 25}),
+                         [](const auto& info) { return std::to_string(info.param.heads); });
+
+// One head cannot be cut, so that it may have more.
+TEST(CudnnAttention, AHeadOfALongContextMayTakeMoreWorkspace) {
+  const int64_t one = workspace_of_heads(1);
+  const Answer answer = ask(attention(true), one - 1, one);
+  ASSERT_EQ(answer.kernels.size(), 2u) << answer.without;
+  EXPECT_EQ(answer.kernels[0].work.size(), static_cast<size_t>(kSamples * kHeads));
+  EXPECT_EQ(answer.kernels[0].workspace_bytes, static_cast<uint64_t>(one));
+}
 
 // 341 samples of 1024 positions and 2048 columns, three times each, are below 2^31 elements.
 TEST(CudnnAttention, SlicesHaveNoMoreElementsThanAreCounted) {
@@ -151,9 +162,9 @@ TEST(CudnnAttention, SlicesHaveNoMoreElementsThanAreCounted) {
 }
 
 TEST(CudnnAttention, WithoutItTheReasonSaysHowMuchSlowerOursIs) {
-  const Answer none = ask(attention(true), workspace_of(1) - 1);
+  const Answer none = ask(attention(true), workspace_of_heads(1) - 1);
   EXPECT_TRUE(none.kernels.empty());
-  EXPECT_THAT(none.without, HasSubstr("workspace for one sample"));
+  EXPECT_THAT(none.without, HasSubstr("workspace for one head of one sample"));
   EXPECT_THAT(none.without, HasSubstr("times as long"));
   const Answer odd = ask(attention(false, 9), kMostAttentionWorkspace);
   EXPECT_THAT(odd.without, HasSubstr("multiple of 8 columns, not 9"));

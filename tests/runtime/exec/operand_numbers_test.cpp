@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "rt/operations.h"
 #include "runtime/exec/encode.h"
 #include "runtime/exec/operand_buffers.h"
 #include "tests/runtime/support/devices.h"
