@@ -87,6 +87,10 @@ std::chrono::nanoseconds time_limit(Tune tune) {
   }
 }
 
+std::function<std::chrono::nanoseconds()> waits_for_cores() {
+  return [waits = std::make_shared<system::CoreWaits>()] { return waits->waited(); };
+}
+
 DecisionCache cache_for(const TargetOptions& options, const plugins::host::Device& device,
                         const Graph& graph, const std::filesystem::path& folder) {
   return {folder,
@@ -115,9 +119,8 @@ Operation to_operation(const Graph& graph, const Node& node, uint32_t flags,
 DeviceTarget::DeviceTarget(std::shared_ptr<plugins::host::Device> device, TargetOptions options)
     : device_(std::move(device)),
       options_(std::move(options)),
-      tuner_(std::make_unique<Tuner>(
-          device_, time_limit(options_.tune),
-          options_.waited == nullptr ? system::waited_for_cores : options_.waited)) {}
+      tuner_(std::make_unique<Tuner>(device_, time_limit(options_.tune),
+                                     options_.waited ? options_.waited : waits_for_cores())) {}
 
 DeviceTarget::~DeviceTarget() = default;
 

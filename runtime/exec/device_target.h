@@ -42,7 +42,7 @@ struct TargetOptions {
   std::shared_ptr<DecisionBook> decisions = std::make_shared<DecisionBook>();
   // The device that runs what the device of the programs refuses (exec/fallback.h); null: none.
   std::shared_ptr<plugins::host::Device> fallback = nullptr;
-  // For how long threads of this process have waited for a core so far; none: as the kernel counts.
+  // For how long threads of this process have waited for a core so far; none: system::CoreWaits.
   std::function<std::chrono::nanoseconds()> waited = nullptr;
 };
 

@@ -1,7 +1,7 @@
 // Reads what the kernel counts for each thread.
 #include "runtime/system/core_waits.h"
 
-#include <cstdint>
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -9,16 +9,30 @@ namespace runtime::system {
 
 namespace fs = std::filesystem;
 
-std::chrono::nanoseconds waited_for_cores() {
-  std::chrono::nanoseconds waited{0};
+namespace {
+
+// What a thread that is woken waits for a core that is free, at most.
+constexpr int64_t kWakingNs = 50000;
+
+}  // namespace
+
+std::chrono::nanoseconds CoreWaits::waited() {
+  int64_t waits_ns = 0, runs = 0;
   std::error_code error;
   for (fs::directory_iterator thread("/proc/self/task", error), end; !error && thread != end;
        thread.increment(error)) {
-    int64_t ran = 0, wait = 0;
-    if (std::ifstream(thread->path() / "schedstat") >> ran >> wait)
-      waited += std::chrono::nanoseconds(wait);
+    int64_t ran = 0, wait = 0, times = 0;
+    if (!(std::ifstream(thread->path() / "schedstat") >> ran >> wait >> times)) continue;
+    waits_ns += wait;
+    runs += times;
   }
-  return waited;
+  const int64_t woken = std::max<int64_t>(runs - runs_, 0);
+  const int64_t more = waits_ns - waits_ns_ - woken * kWakingNs;
+  if (begun_) waited_ += std::chrono::nanoseconds(std::max<int64_t>(more, 0));
+  waits_ns_ = waits_ns;
+  runs_ = runs;
+  begun_ = true;
+  return waited_;
 }
 
 }  // namespace runtime::system
