@@ -362,7 +362,7 @@ int64_t fewer(int64_t all, int64_t tried, int64_t needed, int64_t most_workspace
 
 // The samples whose q, k and v together have at most as many elements as the library is asked to
 // count; 0: not even one has so few, nor any of its heads, which lie between those of others.
-int64_t counted_samples(const Shape& s) { return gpu::kMostCounted / (3 * s.t * s.c()); }
+int64_t counted_samples(const Shape& s) { return gpu::kMostCounted / (3 * s.t * s.width()); }
 
 // What remains of the batch, or of each of its samples, behind slices of that shape.
 Shape last_of(const Shape& whole, const Shape& slice) {
