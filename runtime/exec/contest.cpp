@@ -16,9 +16,8 @@ namespace {
 using plugins::host::Operation;
 using Outcome = Measurement::Outcome;
 
-// So many batches are measured at first, each of as many launches as take kBatchNs, because a
-// launch of a few microseconds differs by a multiple from the next, and fewer than kMostLaunches.
-constexpr size_t kBatches = 3;
+// A batch has as many launches as take kBatchNs, because a launch of a few microseconds differs by
+// a multiple from the next, and fewer than kMostLaunches.
 constexpr int kMostLaunches = 100;
 constexpr double kBatchNs = 3e5;
 // A candidate that takes this many times as long as the best one so far is not launched again, so
@@ -27,8 +26,8 @@ constexpr double kBatchNs = 3e5;
 // which is allowed to take so long in addition; a device that works in the calling thread has most
 // of it loaded when the plan is made. A launch below kShortNs is repeated twice before that is
 // said, because it may have been disturbed.
-constexpr double kHopeless = 3, kSlower = 1.5;
-constexpr double kInlineLoadingNs = 5e7, kLoadingNs = 5e8, kShortNs = 5e6;
+constexpr double kHopeless = 3, kSlower = 2;
+constexpr double kInlineLoadingNs = 5e7, kLoadingNs = 5e8, kShortNs = 2e7;
 constexpr int kTries = 3;
 
 void take_layouts(Operation& op, const std::vector<uint64_t>& inputs,
@@ -222,7 +221,7 @@ void Contest::measure(size_t i, TuneBudget& budget) {
     budget.ns -= together;
     times.add(together / timed.batch());
   }
-  best_ = std::min(best_, times.median());
+  best_ = std::min(best_, times.time());
 }
 
 // One more number for a candidate; false if nothing more shall be measured.

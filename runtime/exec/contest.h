@@ -57,7 +57,7 @@ class Contest {
   // known of each candidate when the budget is spent. Throws plugins::host::Error if memory is
   // missing, or the device has failed.
   std::vector<Measurement> run(TuneBudget& budget, double worthwhile_ns);
-  // The shortest median, in nanoseconds; infinite if nothing was measured.
+  // The shortest time, in nanoseconds; infinite if nothing was measured.
   double best_ns() const { return best_; }
   // Why saved data could not be made; empty if they were.
   const std::string& obstacle() const { return obstacle_; }
@@ -87,7 +87,7 @@ class Contest {
   std::map<std::string, std::unique_ptr<Forward>> forwards_;  // by their layouts
   std::deque<Entrant> entrants_;                              // by candidate
   std::vector<Measurement> results_;
-  double best_;  // the shortest median so far, in nanoseconds
+  double best_;  // the shortest time so far, in nanoseconds
   std::string obstacle_;
 };
 

@@ -17,8 +17,8 @@ using Clock = std::chrono::steady_clock;
 // most.
 constexpr int kWholeFactor = 10;
 // The machine is busy if threads wait for a core for more than this share of the time, or if half
-// of the candidates scatter by more than this share of their times.
-constexpr double kBusyWait = 0.05, kBusyScatter = 0.15;
+// of the candidates have a median that is above their shortest launch by more than this share.
+constexpr double kBusyWait = 0.05, kDisturbed = 0.15;
 // Where the fastest candidate takes a smaller share of what the operations before take together, of
 // which the costliest come first, nobody sees which of two close ones is faster.
 constexpr double kWorthwhile = 0.005;
@@ -75,17 +75,17 @@ std::vector<Measurement> Tuner::contest(const Subject& subject,
   took_ += Clock::now() - begin;
   for (const Measurement& result : results) {
     if (result.times.size() >= kFirstTimes)
-      scatters_.push_back(result.times.scatter() / result.times.median());
+      spreads_.push_back(result.times.spread() / result.times.time());
   }
   return results;
 }
 
 bool Tuner::was_busy() const {
-  const auto scattered = std::count_if(scatters_.begin(), scatters_.end(),
-                                       [](double share) { return share > kBusyScatter; });
+  const auto disturbed = std::count_if(spreads_.begin(), spreads_.end(),
+                                       [](double share) { return share > kDisturbed; });
   return static_cast<double>(waited_here_.count()) >
              kBusyWait * static_cast<double>(took_.count()) ||
-         2 * scattered > static_cast<std::ptrdiff_t>(scatters_.size());
+         2 * disturbed > static_cast<std::ptrdiff_t>(spreads_.size());
 }
 
 std::vector<std::string> Tuner::notes() const {

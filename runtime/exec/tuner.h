@@ -47,8 +47,8 @@ class Tuner {
   std::chrono::nanoseconds whole_limit_;
   std::function<std::chrono::nanoseconds()> waited_;
   std::chrono::nanoseconds waited_here_{0}, took_{0};  // while candidates were measured
-  double best_ns_ = 0;            // of the fastest candidates of all operations together
-  std::vector<double> scatters_;  // of candidates, as shares of their times
+  double best_ns_ = 0;           // of the fastest candidates of all operations together
+  std::vector<double> spreads_;  // of candidates, as shares of their times
   std::vector<std::string> obstacles_;
   std::unordered_map<std::string, Measurement> known_;  // by key
 };
