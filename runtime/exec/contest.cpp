@@ -183,7 +183,8 @@ void Contest::make_operands() {
   buffers_.allocate(device_);
   const OperandNames names(subject_.operation);
   fill_inputs(subject_.operation, names);
-  for (const auto& [layouts, forward] : forwards_) {
+  for (const auto& by_layouts : forwards_) {
+    Forward* const forward = by_layouts.second.get();
     if (forward == nullptr) continue;
     fill_inputs(forward->operation, forward->names);
     if (!works([&] { save(*forward); })) obstacle_ = subject_.forward->name + " failed";

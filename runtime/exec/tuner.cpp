@@ -21,7 +21,7 @@ constexpr int kWholeFactor = 10;
 constexpr double kBusyWait = 0.05, kDisturbed = 0.15;
 // Where the fastest candidate takes a smaller share of what the operations before take together, of
 // which the costliest come first, nobody sees which of two close ones is faster.
-constexpr double kWorthwhile = 0.005;
+constexpr double kWorthwhile = 0.02;
 
 }  // namespace
 

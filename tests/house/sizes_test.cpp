@@ -31,7 +31,7 @@ constexpr size_t kLongHeaderLines = 150;
 const std::map<std::string, size_t> kRoomLines = {
     {"plugins/host", 6571},     {"plugins/include", 830}, {"plugins/sdk", 2463},
     {"runtime/analysis", 4061}, {"runtime/cli", 5273},    {"runtime/config", 4101},
-    {"runtime/data", 5901},     {"runtime/exec", 4099},   {"runtime/graph", 5179},
+    {"runtime/data", 5901},     {"runtime/exec", 4100},   {"runtime/graph", 5179},
     {"runtime/launch", 4055},   {"runtime/model", 1353},  {"runtime/parallel", 3223},
     {"runtime/step", 1525},     {"runtime/system", 538},  {"runtime/tensor", 694},
     {"runtime/terminal", 419},  {"runtime/train", 7346},  {"runtime/watch", 1349},
