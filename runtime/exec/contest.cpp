@@ -24,11 +24,11 @@ constexpr double kBatchNs = 3e5;
 // that a slow one for a large product does not use up the budget of all nodes: kHopeless if a
 // launch takes less than a batch, else kSlower. A first launch may include the loading of code,
 // which is allowed to take so long in addition; a device that works in the calling thread has most
-// of it loaded when the plan is made. A launch below kShortNs is repeated twice before that is
-// said, because it may have been disturbed.
+// of it loaded when the plan is made. A launch below kShortNs is repeated before that is said,
+// because it may have been disturbed.
 constexpr double kHopeless = 3, kSlower = 2;
 constexpr double kInlineLoadingNs = 5e7, kLoadingNs = 5e8, kShortNs = 2e7;
-constexpr int kTries = 3;
+constexpr int kTries = 2;
 
 void take_layouts(Operation& op, const std::vector<uint64_t>& inputs,
                   const std::vector<uint64_t>& outputs) {
