@@ -30,6 +30,8 @@ struct Limit {
   const char* what;
 };
 
+void PrintTo(const Limit& limit, std::ostream* to) { *to << limit.name; }
+
 using Dims = std::vector<int64_t>;
 
 host::Operation operation(const char* name, const std::vector<Dims>& inputs,

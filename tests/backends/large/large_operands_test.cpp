@@ -50,6 +50,8 @@ struct Large {
   double tolerance = 0;  // relative, in the norm of a row or of a shared result
 };
 
+void PrintTo(const Large& large, std::ostream* to) { *to << large.name; }
+
 Builder rows_of(const char* op, int64_t rows, int64_t width, rt_dtype dtype = kType) {
   return Builder(op, dtype, "rows").in({rows, width}, Values{-5, 5});
 }
