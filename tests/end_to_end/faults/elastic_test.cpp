@@ -59,7 +59,7 @@ TEST_F(ElasticJob, ThreeOfFourGoOnAndEndWithTheWeightsOfThreeFromThatCheckpoint)
 }
 
 TEST_F(ElasticJob, ARankThatIsBackIsTakenInAfterTheNextCheckpoint) {
-  const Process two = job(2, {"launch.min_ranks=1", "launch.rejoin_minutes=0.001"}, 20000);
+  const Process two = job(2, {"launch.min_ranks=1", "launch.rejoin_minutes=0.001"}, 100000);
   ASSERT_TRUE(two->wait_for_text("\"step\":100,", seconds(30)));
   signal_rank(1, SIGKILL);
   const ProcessResult result = two->wait(seconds(100));

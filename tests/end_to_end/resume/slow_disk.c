@@ -1,5 +1,5 @@
-/* Preloaded into a process: fsync takes $SLOW_DISK_MS milliseconds more, so that checkpoints are due
- * while others are being written. */
+/* Preloaded into a process: fsync takes $SLOW_DISK_MS milliseconds more, so that checkpoints are
+ * due while others are being written. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>

@@ -328,5 +328,27 @@ TEST(RankState, IsWhollyWrittenByOneRank) {
   EXPECT_THAT(file.metadata, testing::IsEmpty());
 }
 
+// The steps are still queued when the state is taken; the memory is the same each time.
+TEST(KeptStates, AreThoseBehindTheQueuedSteps) {
+  for (const std::string backend : {"reference", "simulated"}) {
+    Job job(kLayers, backend, {{"optimizer.name", "adamw"}});
+    KeptState kept(*job.programs);
+    std::map<std::string, const std::byte*> memory;
+    for (int i = 0; i < 2; ++i) {
+      for (int k = 0; k < 3; ++k) job.trainer->step(job.loader->next(), 0.01);
+      kept.take();
+      for (const HeldTensor& held : held_tensors(*job.programs)) {
+        const data::TensorView& tensor = kept.file().tensors.at(held.name);
+        EXPECT_TRUE(std::vector<std::byte>(tensor.data, tensor.data + tensor.bytes) ==
+                    job.programs->read(held.address, held.bytes()))
+            << held.name << " on " << backend;
+        EXPECT_EQ(memory.emplace(held.name, tensor.data).first->second, tensor.data);
+      }
+      job.losses();
+    }
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.begin()->second) % 4096, 0u);
+  }
+}
+
 }  // namespace
 }  // namespace runtime::train

@@ -4,10 +4,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <csignal>
 #include <filesystem>
 #include <mutex>
+#include <thread>
 
 #include "runtime/train/checkpoint/checkpoints.h"
 #include "runtime/train/run.h"
@@ -107,7 +109,7 @@ struct Trained {
 Trained train(
     const fs::path& folder, int ranks, int64_t most, size_t checkpoints,
     const std::function<void(int64_t)>& after_step = [](int64_t) {},
-    const std::vector<config::Override>& overrides = {}) {
+    const std::vector<config::Override>& overrides = {}, const std::string& backend = "reference") {
   Trained done;
   const auto body = [&](int rank, exec::Collectives* collectives, const OnMain& on_main) {
     const config::Config config = test::parse(kNet, overrides);
@@ -115,7 +117,7 @@ Trained train(
     exec::CompileOptions options{{.tune = exec::Tune::kOff}};
     options.collectives = collectives;
     const auto programs = std::make_shared<StepPrograms>(config, data.train->spec(),
-                                                         test::open_device("reference"), options);
+                                                         test::open_device(backend), options);
     Trainer trainer(programs);
     RunOptions run;
     run.max_steps = most;
@@ -156,27 +158,29 @@ data::TensorFile tensors(const fs::path& folder, int64_t step) {
   return join_checkpoint(path, verify_checkpoint(path));
 }
 
-// Which file of which rank the disk does not finish, and with how many ranks.
+// Which file of which rank the disk does not finish, with how many ranks, on which device.
 struct Held {
   std::string file;
   int ranks;
+  std::string backend = "reference";
 };
 std::ostream& operator<<(std::ostream& to, const Held& held) {
-  return to << held.file << " of " << held.ranks;
+  return to << held.file << " of " << held.ranks << " on " << held.backend;
 }
 
 class PutOff : public testing::TestWithParam<Held> {};
 
 // Saving begins behind step 4; behind step 30 the disk goes on.
 TEST_P(PutOff, UntilTheOneBeforeIsWritten) {
-  const auto& [file, ranks] = GetParam();
+  const auto& [file, ranks, backend] = GetParam();
   test::TemporaryFolder folder;
   disk().hold(file);
   std::vector<fs::path> while_held;
-  const Trained done = train(folder.path() / "run", ranks, 100000, 2, [&](int64_t step) {
+  const auto after_step = [&](int64_t step) {
     if (step == 30) while_held = list_checkpoints(folder.path() / "run");
     if (step == 30) disk().let_go();
-  });
+  };
+  const Trained done = train(folder.path() / "run", ranks, 100000, 2, after_step, {}, backend);
   EXPECT_THAT(while_held, testing::IsEmpty());
   ASSERT_GE(done.saved.size(), 2u);
   EXPECT_EQ(done.saved[0], 4);
@@ -194,7 +198,9 @@ TEST_P(PutOff, UntilTheOneBeforeIsWritten) {
   // Each has the bits of a run that has ended at its step.
   for (const int64_t step : {done.saved[0], done.saved[1]}) {
     const fs::path alone = folder.path() / std::to_string(step);
-    train(alone, ranks, step, 1000000, [](int64_t) {}, {{"checkpoint.interval_steps", "1000000"}});
+    train(
+        alone, ranks, step, 1000000, [](int64_t) {}, {{"checkpoint.interval_steps", "1000000"}},
+        backend);
     EXPECT_TRUE(same_bits(tensors(folder.path() / "run", step), tensors(alone, step))) << step;
   }
 }
@@ -202,19 +208,29 @@ TEST_P(PutOff, UntilTheOneBeforeIsWritten) {
 INSTANTIATE_TEST_SUITE_P(Disks, PutOff,
                          testing::Values(Held{"rank-0.", 1}, Held{"manifest", 1},
                                          Held{"rank-0.", 2}, Held{"rank-1.", 2},
-                                         Held{"manifest", 2}));
+                                         Held{"manifest", 2}, Held{"rank-0.", 1, "simulated"}));
+
+// Lets the disk go on in a while.
+std::thread later() {
+  return std::thread([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    disk().let_go();
+  });
+}
 
 // The weights of a step that was validated are those that keep_best promises.
 TEST(NotPutOff, TheBestValidation) {
   test::TemporaryFolder folder;
   disk().hold("manifest");
-  const Trained done = train(folder.path(), 1, 9, 1000000,
-                             [&](int64_t step) {
-                               if (step == 6) disk().let_go();
-                             },
+  std::thread helper;
+  const auto after_step = [&](int64_t step) {
+    if (step == 6) helper = later();
+  };
+  const Trained done = train(folder.path(), 1, 9, 1000000, after_step,
                              {{"dataset.validation_split", "0.2"},
                               {"validation.every_steps", "6"},
                               {"checkpoint.keep_best", "1"}});
+  helper.join();
   EXPECT_THAT(done.saved, testing::IsSupersetOf({int64_t{4}, int64_t{6}, int64_t{9}}));
 }
 
@@ -222,12 +238,9 @@ TEST(NotPutOff, TheBestValidation) {
 TEST(NotPutOff, TheEndOfARun) {
   test::TemporaryFolder folder;
   disk().hold("manifest");
-  std::thread later([] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    disk().let_go();
-  });
+  std::thread helper = later();
   const Trained done = train(folder.path(), 1, 7, 1000000);
-  later.join();
+  helper.join();
   EXPECT_THAT(done.saved, testing::ElementsAre(4, 7));
 }
 
