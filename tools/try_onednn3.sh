@@ -37,6 +37,8 @@ say "the plugin cpu with oneDNN 3"
 configure release -B build-onednn3 -DRUNTIME_PLUGINS=cpu -DRUNTIME_BUILD_TESTS=ON -DRUNTIME_TEST_OPTIONS=-O0 -DRUNTIME_PRECOMPILE=ON \
   -DDNNL_INCLUDE_DIR="$folder/include" -DDNNL_LIBRARY="$folder/lib/libdnnl.so"
 cmake --build build-onednn3 --parallel "$(nproc)" --target "${tests[@]}"
+# This oneDNN has threads of its own, because it calls functions of OpenMP that the plugin's team does not have.
+export GTEST_FILTER=-CpuThreads.AsManyAsAskedFor
 for test in "${tests[@]}"; do
   say "$test"
   OMP_WAIT_POLICY=PASSIVE LD_LIBRARY_PATH=$folder/lib "build-onednn3/tests/$test" --gtest_brief=1 || die "$test failed with oneDNN 3"

@@ -75,7 +75,6 @@ Engine::Engine(const EngineOptions& options)
       isa_(options.isa.value_or(widest_isa())),
       layouts_(std::make_unique<Layouts>()),
       team_(std::make_unique<Team>(team_size(options.threads), options.pin)) {
-  require_known_openmp();
   limit_onednn(options.isa);
   bfloat16_obstacle_ = cpu::bfloat16_obstacle(
       {has_bfloat16(), processor_name(), options.isa, onednn_uses_bfloat16()});
@@ -86,7 +85,7 @@ Engine::Engine(const EngineOptions& options)
 Engine::~Engine() = default;
 
 Team::Use Engine::use_team() const {
-  limit_other_openmp(team_->threads());
+  set_onednn_threads(team_->threads());
   return Team::Use(*team_);
 }
 

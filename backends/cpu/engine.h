@@ -42,7 +42,7 @@ struct EngineAnswer : Answer {
 class Engine {
  public:
   // Throws rt::sdk::Error if oneDNN was already used in this process with another limit than
-  // options.isa, and as require_known_openmp() does.
+  // options.isa.
   explicit Engine(const EngineOptions& options);
   ~Engine();
   // Takes a provider, which is asked after those that were added before. Call it only before any

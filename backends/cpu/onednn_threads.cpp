@@ -7,19 +7,14 @@
 
 #include <algorithm>
 #include <array>
-#include <string>
 #include <string_view>
-
-#include "rt/sdk/error.h"
-
-extern "C" void GOMP_parallel(void (*task)(void*), void* data, unsigned threads, unsigned flags);
 
 namespace backends::cpu {
 namespace {
 
-constexpr std::array<std::string_view, 6> kServed = {"GOMP_barrier",        "GOMP_parallel",
-                                                     "omp_get_max_threads", "omp_get_num_threads",
-                                                     "omp_get_thread_num",  "omp_in_parallel"};
+constexpr std::array<std::string_view, 7> kServed = {
+    "GOMP_barrier",       "GOMP_parallel",   "omp_get_max_threads", "omp_get_num_threads",
+    "omp_get_thread_num", "omp_in_parallel", "omp_set_num_threads"};
 
 bool is_openmp(std::string_view name) {
   return name.starts_with("GOMP_") || name.starts_with("omp_") || name.starts_with("__kmpc_");
@@ -66,49 +61,38 @@ Imports imports_of(const link_map& library) {
   return found;
 }
 
-// The first function of OpenMP that a library takes from others and that is not in kServed; empty
-// if there is none.
-std::string unknown_function(const link_map& library) {
+// Whether a library takes a function of OpenMP from others that is not in kServed.
+bool calls_unknown_function(const link_map& library) {
   const Imports imports = imports_of(library);
-  if (imports.symbols == nullptr || imports.names == nullptr) return {};
+  if (imports.symbols == nullptr || imports.names == nullptr) return true;
   for (int table = 0; table < 2; ++table) {
     for (size_t i = 0; i < imports.bytes[table] / sizeof(ElfW(Rela)); ++i) {
       const size_t symbol = ELF64_R_SYM(imports.tables[table][i].r_info);
       const std::string_view name = imports.names + imports.symbols[symbol].st_name;
       if (is_openmp(name) && std::find(kServed.begin(), kServed.end(), name) == kServed.end())
-        return std::string(name);
+        return true;
     }
   }
-  return {};
-}
-
-using SetThreads = void (*)(int);
-
-// omp_set_num_threads() of the library that oneDNN's regions run in; null if that is this plugin.
-SetThreads setter_of_other_openmp() {
-  if (dlsym(RTLD_DEFAULT, "GOMP_parallel") == reinterpret_cast<void*>(&GOMP_parallel))
-    return nullptr;
-  return reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+  return false;
 }
 
 }  // namespace
 
-void require_known_openmp() {
-  Dl_info info{};
-  link_map* library = nullptr;
-  void* const address = reinterpret_cast<void*>(&dnnl_primitive_execute);
-  if (dladdr1(address, &info, reinterpret_cast<void**>(&library), RTLD_DL_LINKMAP) == 0) return;
-  const std::string unknown = unknown_function(*library);
-  if (unknown.empty()) return;
-  throw rt::sdk::Error(RT_ERROR_UNAVAILABLE,
-                       "cpu: oneDNN (" + std::string(info.dli_fname) + ") calls " + unknown +
-                           ", which the threads of this plugin do not serve; expected a oneDNN "
-                           "built with GNU's OpenMP, like those of the distributions",
-                       RT_SCOPE_DEVICE);
+bool team_serves_onednn() {
+  static const bool serves = [] {
+    Dl_info info{};
+    link_map* library = nullptr;
+    void* const address = reinterpret_cast<void*>(&dnnl_primitive_execute);
+    return dladdr1(address, &info, reinterpret_cast<void**>(&library), RTLD_DL_LINKMAP) != 0 &&
+           !calls_unknown_function(*library);
+  }();
+  return serves;
 }
 
-void limit_other_openmp(int threads) {
-  static const SetThreads set = setter_of_other_openmp();
+void set_onednn_threads(int threads) {
+  // The dynamic linker gave oneDNN the same function.
+  static const auto set =
+      reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
   if (set != nullptr) set(threads);
 }
 

@@ -4,15 +4,14 @@
 
 namespace backends::cpu {
 
-// Throws rt::sdk::Error (RT_ERROR_UNAVAILABLE), with the name, if this process's oneDNN calls a
-// function of OpenMP that team/openmp.cpp does not have. A part of its loops would then be run by
-// all threads instead of one.
-void require_known_openmp();
+// Whether the oneDNN of this process calls no function of OpenMP but those of team/openmp.cpp. Any
+// other function would not know that it is called in a region of the team.
+bool team_serves_onednn();
 
-// If this process had another OpenMP library before the plugin was loaded (a program that uses
-// OpenMP itself), oneDNN computes with that one's threads. This sets their number for the calling
-// thread. Does nothing elsewhere.
-void limit_other_openmp(int threads);
+// Sets the number of threads of oneDNN's loops in the calling thread. They are those of its team,
+// or those of another OpenMP library: if the team does not serve oneDNN, or if this process had
+// that library before the plugin was loaded (a program that uses OpenMP itself).
+void set_onednn_threads(int threads);
 
 }  // namespace backends::cpu
 
