@@ -150,6 +150,7 @@ TEST(CudnnAttention, SlicesHaveNoMoreElementsThanAreCounted) {
     host::Operation op = attention(false);
     op.inputs = {host::make_tensor_desc(RT_BFLOAT16, {samples, length, 3 * 2048})};
     op.outputs = {host::make_tensor_desc(RT_BFLOAT16, {samples, length, 2048})};
+    op.attributes = {{RT_ATTR_HEADS, int64_t{16}}, {RT_ATTR_CAUSAL, int64_t{1}}};
     return ask(op, std::numeric_limits<int64_t>::max());
   };
   EXPECT_EQ(with(341, 1024).kernels.at(0).work.size(), 1u);
