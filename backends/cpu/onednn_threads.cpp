@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <string_view>
 
 namespace backends::cpu {
@@ -34,7 +35,7 @@ Imports imports_of(const link_map& library) {
     // glibc has added the address of the library; other systems have not.
     const ElfW(Addr) at = entry->d_un.d_ptr;
     const auto* const address =
-        reinterpret_cast<const char*>(at < library.l_addr ? at + library.l_addr : at);
+        std::bit_cast<const char*>(at < library.l_addr ? at + library.l_addr : at);
     switch (entry->d_tag) {
       case DT_SYMTAB:
         found.symbols = reinterpret_cast<const ElfW(Sym)*>(address);

@@ -14,6 +14,8 @@
 using backends::cpu::Team;
 using backends::cpu::team_serves_onednn;
 
+// The names are those of GNU's OpenMP.
+// NOLINTBEGIN(readability-identifier-naming)
 #define OPENMP_FUNCTION extern "C" __attribute__((visibility("default")))
 
 namespace {
@@ -90,3 +92,4 @@ OPENMP_FUNCTION int omp_in_parallel() {
   }
   return Team::in_region() ? 1 : 0;
 }
+// NOLINTEND(readability-identifier-naming)
