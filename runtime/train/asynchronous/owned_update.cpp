@@ -7,8 +7,9 @@ namespace runtime::train {
 
 using graph::kNone;
 
-OwnedUpdate::OwnedUpdate(const config::Optimizer& optimizer, std::vector<std::byte> parameters,
-                         rt_dtype dtype, int items, std::shared_ptr<plugins::host::Device> device,
+OwnedUpdate::OwnedUpdate(const config::Optimizer& optimizer,
+                         const std::vector<std::byte>& parameters, rt_dtype dtype, int items,
+                         std::shared_ptr<plugins::host::Device> device,
                          const exec::CompileOptions& options, const parallel::FlatLayout& layout)
     : dtype_(dtype),
       items_(items),

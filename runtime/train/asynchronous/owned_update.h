@@ -25,8 +25,8 @@ class OwnedUpdate {
  public:
   // `parameters`: initial values of the range. `layout`: of the range (parallel::part_of), with its
   // parameter groups; may be empty if there is one group. `options.collectives` is not used.
-  OwnedUpdate(const config::Optimizer& optimizer, std::vector<std::byte> parameters, rt_dtype dtype,
-              int items, std::shared_ptr<plugins::host::Device> device,
+  OwnedUpdate(const config::Optimizer& optimizer, const std::vector<std::byte>& parameters,
+              rt_dtype dtype, int items, std::shared_ptr<plugins::host::Device> device,
               const exec::CompileOptions& options, const parallel::FlatLayout& layout = {});
   OwnedUpdate(const OwnedUpdate&) = delete;
   OwnedUpdate& operator=(const OwnedUpdate&) = delete;

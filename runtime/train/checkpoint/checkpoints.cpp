@@ -112,7 +112,7 @@ bool is_of(const fs::path& checkpoint, const BestValidation& best, const Retenti
 fs::path find_best(const std::vector<fs::path>& folders, const BestValidation& best,
                    const Retention& keep) {
   for (const fs::path& folder : folders) {
-    const fs::path checkpoint = folder / checkpoint_name(best.step);
+    fs::path checkpoint = folder / checkpoint_name(best.step);
     if (is_of(checkpoint, best, keep)) return checkpoint;
   }
   fs::path found;

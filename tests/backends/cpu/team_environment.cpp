@@ -21,7 +21,7 @@ class TeamEnvironment : public testing::Environment {
 };
 
 // NOLINTNEXTLINE(cppcoreguidelines-owning-memory): GoogleTest deletes it.
-testing::Environment* const environment = testing::AddGlobalTestEnvironment(new TeamEnvironment);
+testing::Environment* const kEnvironment = testing::AddGlobalTestEnvironment(new TeamEnvironment);
 
 }  // namespace
 }  // namespace tests::cpu
