@@ -1,11 +1,11 @@
-// Whether oneDNN computes with the threads of the device's team; see team/openmp.cpp.
+// Whether oneDNN computes with the threads of the device's team; see onednn_openmp.cpp.
 #ifndef BACKENDS_CPU_ONEDNN_THREADS_H_
 #define BACKENDS_CPU_ONEDNN_THREADS_H_
 
 namespace backends::cpu {
 
-// Whether the oneDNN of this process calls no function of OpenMP but those of team/openmp.cpp. Any
-// other function would not know that it is called in a region of the team.
+// Whether the oneDNN of this process calls no function of OpenMP but those of onednn_openmp.cpp.
+// Any other function would not know that it is called in a region of the team.
 bool team_serves_onednn();
 
 // Sets the number of threads of oneDNN's loops in the calling thread. They are those of its team,

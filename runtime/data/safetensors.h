@@ -52,7 +52,7 @@ struct FileView {
 void place_tensors(FileView& file, const std::byte* memory);
 
 // Sees each tensor before it is written, block by block, as whole numbers that lie in the cache.
-// What it throws ends the writing before there is a file.
+// If it throws, the writing ends before there is a file.
 using Inspect =
     std::function<void(const std::string& name, rt_dtype, const std::byte* block, uint64_t bytes)>;
 

@@ -18,7 +18,7 @@
 
 namespace runtime::exec {
 
-// What is measured.
+// An operation whose candidates are measured.
 struct Subject {
   plugins::host::Operation operation;
   // The operation whose saved data a backward operation reads: it runs once before.
@@ -33,7 +33,7 @@ struct Measurement {
   LaunchTimes times = {};
 };
 
-// What may still be spent.
+// The time that measuring may still spend.
 struct TuneBudget {
   bool is_spent() const { return ns <= 0 || std::chrono::steady_clock::now() >= end; }
 

@@ -1,4 +1,4 @@
-// What launches of the candidates of one operation took, and which candidates are equally fast.
+// Keeps what launches of candidates took, and decides which candidates are equally fast.
 #ifndef RUNTIME_EXEC_LAUNCH_TIMES_H_
 #define RUNTIME_EXEC_LAUNCH_TIMES_H_
 
@@ -40,7 +40,7 @@ void repeat_close(std::vector<LaunchTimes>& times, const std::function<bool(size
 // fast as the fastest one, within their scatter, get its time and follow each other in the order of
 // their estimates by a millionth. Where nothing was measured again, those within a few percent are
 // as fast. So the same one is chosen in every run. `estimates` are
-// nanoseconds, <= 0: unknown.
+// nanoseconds; 0 and less stand for unknown ones.
 std::vector<double> settled(const std::vector<LaunchTimes>& times,
                             const std::vector<double>& estimates);
 

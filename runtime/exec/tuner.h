@@ -21,7 +21,7 @@ class Tuner {
   Tuner(std::shared_ptr<plugins::host::Device> device, std::chrono::nanoseconds limit,
         std::function<std::chrono::nanoseconds()> waited);
 
-  // What is known of each candidate when they have been measured, or the budget is spent. keys[i]
+  // Measures the candidates within the budget and returns what is known of each then. keys[i]
   // tells candidate i from all others; what was measured under its key before is not measured
   // again. Throws plugins::host::Error only if the device itself has failed. Allocates what the
   // operands take, and frees it.

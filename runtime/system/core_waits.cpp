@@ -11,7 +11,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// What a thread that is woken waits for a core that is free, at most.
+// A thread that is woken waits no longer than this for a core that is free.
 constexpr int64_t kWakingNs = 50000;
 
 }  // namespace

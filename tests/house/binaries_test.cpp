@@ -61,7 +61,7 @@ TEST(Binaries, PluginsExportTheEntryAndNothingUnexpected) {
     for (std::string line; std::getline(lines, line);)
       names.insert(line.substr(line.rfind(' ') + 1));
     std::set<std::string> expected = {"rt_plugin_entry"};
-    // oneDNN is to find them here; see backends/cpu/team/openmp.cpp.
+    // oneDNN is to find them here; see backends/cpu/onednn_openmp.cpp.
     if (entry.path().filename() == "libbackend_cpu.so")
       expected.insert({"GOMP_barrier", "GOMP_parallel", "omp_get_max_threads",
                        "omp_get_num_threads", "omp_get_thread_num", "omp_in_parallel",

@@ -1,11 +1,10 @@
 // The threads that compute an operation together.
 //
 // An opened device has one team. It serves our own loops (parallel.h) and those of oneDNN
-// (openmp.cpp). Its threads start before the first operation and stay until the device is closed. A
-// thread that has nothing to do polls before it sleeps, so that the next region begins within a
-// microsecond.
-// Equivalent to: the thread pool of an OpenMP library. libgomp has one pool for each thread that
-// calls, and ends threads where a region has fewer parts than the one before.
+// (onednn_openmp.cpp). Its threads start before the first operation and stay until the device is
+// closed. A thread that has nothing to do polls before it sleeps, so that the next region begins
+// within a microsecond. Equivalent to: the thread pool of an OpenMP library. libgomp has one pool
+// for each thread that calls, and ends threads where a region has fewer parts than the one before.
 #ifndef BACKENDS_CPU_TEAM_TEAM_H_
 #define BACKENDS_CPU_TEAM_TEAM_H_
 
@@ -101,7 +100,7 @@ class Team {
   void begin(int shares);
   void wait_for(int shares);
   void run_share(int share);
-  bool take(Member& member, uint32_t number);
+  static bool take(Member& member, uint32_t number);
 
   const int threads_;
   const bool pins_;

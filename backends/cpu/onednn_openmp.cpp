@@ -23,73 +23,69 @@ namespace {
 // How many threads the calling thread's next regions have, if omp_set_num_threads() has said it.
 thread_local int most_threads = std::numeric_limits<int>::max();
 
-// The function of that name in the library behind this plugin.
-template <typename Function>
-Function* next(const char* name) {
-  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+// These functions in the library behind this plugin.
+struct Others {
+  template <typename Function>
+  static void find(Function*& function, const char* name) {
+    function = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+  }
+  Others() {
+    find(parallel, "GOMP_parallel");
+    find(barrier, "GOMP_barrier");
+    find(get_max_threads, "omp_get_max_threads");
+    find(set_num_threads, "omp_set_num_threads");
+    find(get_num_threads, "omp_get_num_threads");
+    find(get_thread_num, "omp_get_thread_num");
+    find(in_parallel, "omp_in_parallel");
+  }
+
+  void (*parallel)(void (*)(void*), void*, unsigned, unsigned) = nullptr;
+  void (*barrier)() = nullptr;
+  int (*get_max_threads)() = nullptr;
+  void (*set_num_threads)(int) = nullptr;
+  int (*get_num_threads)() = nullptr;
+  int (*get_thread_num)() = nullptr;
+  int (*in_parallel)() = nullptr;
+};
+
+const Others& others() {
+  static const Others all;
+  return all;
 }
 
 }  // namespace
 
 OPENMP_FUNCTION int omp_get_max_threads() {
-  if (!team_serves_onednn()) {
-    static const auto other = next<int()>("omp_get_max_threads");
-    return other();
-  }
+  if (!team_serves_onednn()) return others().get_max_threads();
   const Team* const team = Team::current();
   return team == nullptr ? 1 : std::min(most_threads, team->threads());
 }
 
 OPENMP_FUNCTION void omp_set_num_threads(int threads) {
-  if (!team_serves_onednn()) {
-    static const auto other = next<void(int)>("omp_set_num_threads");
-    return other(threads);
-  }
+  if (!team_serves_onednn()) return others().set_num_threads(threads);
   most_threads = std::max(1, threads);
 }
 
 // Equivalent to: #pragma omp parallel num_threads(threads); 0 threads: as many as there are.
 OPENMP_FUNCTION void GOMP_parallel(void (*task)(void*), void* data, unsigned threads,
                                    unsigned flags) {
-  if (!team_serves_onednn()) {
-    static const auto other =
-        next<void(void (*)(void*), void*, unsigned, unsigned)>("GOMP_parallel");
-    return other(task, data, threads, flags);
-  }
+  if (!team_serves_onednn()) return others().parallel(task, data, threads, flags);
   Team* const team = Team::current();
   if (team == nullptr) return task(data);
   team->run_together(threads == 0 ? omp_get_max_threads() : static_cast<int>(threads), task, data);
 }
 
-OPENMP_FUNCTION void GOMP_barrier() {
-  if (!team_serves_onednn()) {
-    static const auto other = next<void()>("GOMP_barrier");
-    return other();
-  }
-  Team::meet();
-}
+OPENMP_FUNCTION void GOMP_barrier() { team_serves_onednn() ? Team::meet() : others().barrier(); }
 
 OPENMP_FUNCTION int omp_get_num_threads() {
-  if (!team_serves_onednn()) {
-    static const auto other = next<int()>("omp_get_num_threads");
-    return other();
-  }
-  return Team::parts();
+  return team_serves_onednn() ? Team::parts() : others().get_num_threads();
 }
 
 OPENMP_FUNCTION int omp_get_thread_num() {
-  if (!team_serves_onednn()) {
-    static const auto other = next<int()>("omp_get_thread_num");
-    return other();
-  }
-  return Team::part();
+  return team_serves_onednn() ? Team::part() : others().get_thread_num();
 }
 
 OPENMP_FUNCTION int omp_in_parallel() {
-  if (!team_serves_onednn()) {
-    static const auto other = next<int()>("omp_in_parallel");
-    return other();
-  }
-  return Team::in_region() ? 1 : 0;
+  return team_serves_onednn() ? static_cast<int>(Team::in_region()) : others().in_parallel();
 }
 // NOLINTEND(readability-identifier-naming)
