@@ -115,6 +115,9 @@ KernelTable reduction_kernels();
 KernelTable optimizer_kernels();
 KernelTable norm_kernels();
 KernelTable norm_parts_kernels();
+KernelTable row_norm_kernels();
+KernelTable gate_kernels();
+KernelTable rotary_kernels();
 KernelTable data_kernels();
 KernelTable attention_kernels();
 // The row of an operation in these tables, or nullptr.

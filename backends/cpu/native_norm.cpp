@@ -1,6 +1,5 @@
-// Batch and layer normalisation. Batch normalisation works in every image layout, and in the
-// batch-blocked one if no lane is without a sample. Forward and backward pass over memory twice
-// each, post-operations included.
+// Batch normalisation. It works in every image layout, and in the batch-blocked one if no lane is
+// without a sample. Forward and backward pass over memory twice each, post-operations included.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -8,10 +7,10 @@
 #include "backends/cpu/batch_blocked/plans.h"
 #include "backends/cpu/bfloat16/operand.h"
 #include "backends/cpu/native.h"
+#include "backends/cpu/norm_operands.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/post_chain.h"
 #include "rt/operations.h"
-#include "rt/sdk/definitions.h"
 
 namespace backends::cpu {
 namespace {
@@ -114,31 +113,6 @@ struct Scratch {
     std::fill(vector(0), vector(4), 0.0f);  // padded channels stay zero
   }
 };
-
-// Operands may be in bfloat16 unless their rows say that they stay float32.
-void check_norm_types(const Operation& op) {
-  const rt_dtype type = is_narrow(op) ? RT_BFLOAT16 : RT_FLOAT32;
-  const rt::sdk::Definition& definition = *rt::sdk::find_definition(op.name());
-  const auto type_of = [&](const rt::sdk::OperandDefinition* row) {
-    return row == nullptr || row->is(rt::sdk::OperandDefinition::kWide) ? RT_FLOAT32 : type;
-  };
-  for (uint32_t i = 0; i < op.own_input_count(); ++i) {
-    expect_dtype(op, op.input(i), type_of(definition.input(i)),
-                 ("input " + std::to_string(i)).c_str());
-  }
-  for (uint32_t i = 0; i < op.output_count(); ++i) {
-    expect_dtype(op, op.output(i), type_of(definition.output(i, op.own_input_count())),
-                 ("output " + std::to_string(i)).c_str());
-  }
-}
-
-void check_vectors(const Operation& op, uint32_t begin, uint32_t end, int64_t channels) {
-  for (uint32_t i = begin; i < end; ++i) {
-    if (op.input(i).rank == 1 && op.input(i).dims[0] == channels) continue;
-    op.fail("input " + std::to_string(i) + " is " + rt::sdk::to_string(op.input(i)) +
-            rt::sdk::format("; expected [%ld]", static_cast<long>(channels)));
-  }
-}
 
 // Merges the means and the sums of squared differences of the lanes of each channel, which have
 // seen the same number of pixels.
@@ -376,119 +350,12 @@ std::unique_ptr<Plan> make_batch_norm_backward(const NativeContext& context, con
   return plan;
 }
 
-// How the rows of a layer normalisation are cut into pieces that are widened at a time.
-struct RowPieces {
-  int64_t columns, rows;  // rows of a piece
-  bool narrow;
-  explicit RowPieces(const Operation& op)
-      : columns(last_dim(op.input(0))),
-        rows(std::max<int64_t>(4096 / std::max<int64_t>(columns, 1), 1)),
-        narrow(is_narrow(op)) {}
-  int64_t buffer() const { return narrow ? rows * columns + 16 : 0; }
-  // Calls body(first row, rows) for the pieces of rows begin..end; all of them are one piece if
-  // nothing is widened.
-  template <typename Body>
-  void each(int64_t begin, int64_t end, Body&& body) const {
-    if (!narrow) return body(begin, end - begin);
-    for (int64_t r = begin; r < end; r += rows) body(r, std::min(rows, end - r));
-  }
-};
-
-std::unique_ptr<Plan> make_layer_norm(const NativeContext& context, const Operation& op) {
-  expect_counts(op, 3, 1);
-  check_norm_types(op);
-  expect_same_dims(op, op.input(0), op.output(0));
-  const int64_t rows = row_count(op.input(0)), columns = last_dim(op.input(0));
-  check_vectors(op, 1, 3, columns);
-  const auto epsilon = static_cast<float>(op.number(RT_ATTR_EPSILON));
-  const RowPieces pieces(op);
-  const int threads = context.engine.threads();
-  auto plan = make_plan(
-      context, "native:layer_norm", [=, &kernel = context.engine.kernels()](const rt_launch& l) {
-        auto* saved = static_cast<float*>(l.saved);
-        const Operand x(kernel, l.inputs[0], pieces.narrow), y(kernel, l.outputs[0], pieces.narrow);
-        parallel_parts(threads, rows, kElementGrain / (columns + 1) + 1, 1,
-                       [&](int part, int64_t begin, int64_t end) {
-                         float* const buffer =
-                             static_cast<float*>(l.workspace) + part * pieces.buffer();
-                         pieces.each(begin, end, [&](int64_t b, int64_t count) {
-                           float* const to = y.write(b * columns, buffer);
-                           kernel.layer_norm_rows(x.read(b * columns, count * columns, buffer),
-                                                  input<float>(l, 1), input<float>(l, 2), epsilon,
-                                                  to, saved + 3 * b, count, columns);
-                           y.written(b * columns, count * columns, to, {}, l.inputs);
-                         });
-                       });
-      });
-  plan->edit().saved_bytes = static_cast<uint64_t>(3 * rows) * sizeof(float);
-  plan->edit().workspace_bytes = static_cast<uint64_t>(threads * pieces.buffer()) * sizeof(float);
-  plan->edit().in_place[0] = 0x1;
-  return plan;
-}
-
-// Writes dx of rows begin..end, and adds dgamma and dbeta of them to `sums`. `buffers` has room for
-// two pieces.
-void layer_norm_gradient(const kernels::Table& kernel, const RowPieces& pieces, const rt_launch& l,
-                         int64_t begin, int64_t end, double* sums, float* buffers) {
-  const bool narrow = pieces.narrow;
-  const Operand dy(kernel, l.inputs[0], narrow), x(kernel, l.inputs[1], narrow),
-      dx(kernel, l.outputs[0], narrow);
-  const auto* saved = static_cast<const float*>(l.saved);
-  pieces.each(begin, end, [&](int64_t b, int64_t rows) {
-    const int64_t offset = b * pieces.columns, count = rows * pieces.columns;
-    float* const to = dx.write(offset, buffers);
-    kernel.layer_norm_backward_rows(
-        dy.read(offset, count, buffers), x.read(offset, count, buffers + pieces.buffer()),
-        input<float>(l, 2), saved + 3 * b, to, sums, rows, pieces.columns);
-    dx.written(offset, count, to, {}, l.inputs);
-  });
-}
-
-std::unique_ptr<Plan> make_layer_norm_backward(const NativeContext& context, const Operation& op) {
-  expect_counts(op, 3, 3);
-  check_norm_types(op);
-  expect_same_dims(op, op.input(0), op.output(0));
-  expect_same_dims(op, op.input(1), op.output(0));
-  const int64_t rows = row_count(op.input(0)), columns = last_dim(op.input(0));
-  check_vectors(op, 2, 3, columns);
-  const int threads = context.engine.threads();
-  const RowPieces pieces(op);
-  auto plan = make_plan(context, "native:layer_norm_backward",
-                        [=, &kernel = context.engine.kernels()](const rt_launch& l) {
-                          auto* sums = static_cast<double*>(l.workspace);
-                          auto* buffers = reinterpret_cast<float*>(sums + threads * 2 * columns);
-                          std::fill(sums, sums + threads * 2 * columns, 0.0);
-                          parallel_parts(threads, rows, kElementGrain / (columns + 1) + 1, 1,
-                                         [&](int part, int64_t b, int64_t e) {
-                                           layer_norm_gradient(
-                                               kernel, pieces, l, b, e, sums + part * 2 * columns,
-                                               buffers + part * 2 * pieces.buffer());
-                                         });
-                          for (int part = 1; part < threads; ++part) {
-                            for (int64_t c = 0; c < 2 * columns; ++c)
-                              sums[c] += sums[part * 2 * columns + c];
-                          }
-                          for (int64_t c = 0; c < columns; ++c) {
-                            output<float>(l, 1)[c] = static_cast<float>(sums[c]);
-                            output<float>(l, 2)[c] = static_cast<float>(sums[columns + c]);
-                          }
-                        });
-  plan->edit().workspace_bytes =
-      static_cast<uint64_t>(threads * 2 * columns) * sizeof(double) +
-      static_cast<uint64_t>(threads * 2 * pieces.buffer()) * sizeof(float);
-  plan->edit().in_place[0] = 0x3;
-  return plan;
-}
-
 constexpr NativeKernel kNormKernels[] = {
     {RT_OP_BATCH_NORM, LayoutRule::kSameImage, make_batch_norm,
      NativeKernel::kFuses | NativeKernel::kBfloat16},
     {RT_OP_BATCH_NORM_INFERENCE, LayoutRule::kSameImage, make_batch_norm_inference,
      NativeKernel::kFuses | NativeKernel::kBfloat16},
     {RT_OP_BATCH_NORM_BACKWARD, LayoutRule::kSameImage, make_batch_norm_backward,
-     NativeKernel::kBfloat16},
-    {RT_OP_LAYER_NORM, LayoutRule::kCanonical, make_layer_norm, NativeKernel::kBfloat16},
-    {RT_OP_LAYER_NORM_BACKWARD, LayoutRule::kCanonical, make_layer_norm_backward,
      NativeKernel::kBfloat16},
 };
 

@@ -188,9 +188,10 @@ bool has_too_large_window(const Operation& op) {
 }  // namespace
 
 const NativeKernel* find_native_kernel(const Operation& op) {
-  for (const KernelTable table : {elementwise_kernels(), pooling_kernels(), loss_kernels(),
-                                  reduction_kernels(), optimizer_kernels(), norm_kernels(),
-                                  norm_parts_kernels(), data_kernels(), attention_kernels()}) {
+  for (const KernelTable table :
+       {elementwise_kernels(), pooling_kernels(), loss_kernels(), reduction_kernels(),
+        optimizer_kernels(), norm_kernels(), norm_parts_kernels(), row_norm_kernels(),
+        gate_kernels(), rotary_kernels(), data_kernels(), attention_kernels()}) {
     for (size_t i = 0; i < table.count; ++i) {
       if (op.is(table.begin[i].name)) return &table.begin[i];
     }

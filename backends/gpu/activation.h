@@ -44,9 +44,8 @@ GPU_DEVICE Compute<T> normal_cdf_by_tanh(Compute<T> x) {
 }
 
 // f(x) for an element that will be stored as T.
-template <int32_t kFunction, typename T>
-GPU_DEVICE Compute<T> value_of(Compute<T> x) {
-  using C = Compute<T>;
+template <int32_t kFunction, typename T, typename C = Compute<T>>
+GPU_DEVICE C value_of(C x) {
   if constexpr (kFunction == RT_ACTIVATION_RELU) {
     return x > C(0) ? x : (x != x ? x : C(0));
   } else if constexpr (kFunction == RT_ACTIVATION_GELU) {
@@ -57,6 +56,8 @@ GPU_DEVICE Compute<T> value_of(Compute<T> x) {
     return tanh_of(x);
   } else if constexpr (kFunction == RT_ACTIVATION_SIGMOID) {
     return reciprocal_for<T>(C(1) + exp_for<T>(-x));
+  } else if constexpr (kFunction == RT_ACTIVATION_SILU) {
+    return x * value_of<RT_ACTIVATION_SIGMOID, T>(x);
   } else if constexpr (kFunction == RT_ACTIVATION_EXP) {
     return exp_of(x);
   } else if constexpr (kFunction == RT_ACTIVATION_LOG) {
@@ -68,7 +69,8 @@ GPU_DEVICE Compute<T> value_of(Compute<T> x) {
   }
 }
 
-// dy times the derivative of f. s is y for relu, tanh and sigmoid, and x for the two gelus.
+// dy times the derivative of f. s is y for relu, tanh and sigmoid, and x for the two gelus and
+// silu.
 template <int32_t kFunction, typename T>
 GPU_DEVICE Compute<T> gradient_of(Compute<T> dy, Compute<T> s) {
   using C = Compute<T>;
@@ -84,6 +86,9 @@ GPU_DEVICE Compute<T> gradient_of(Compute<T> dy, Compute<T> s) {
     return dy * (cdf + s * cdf * (C(1) - cdf) * slope);
   } else if constexpr (kFunction == RT_ACTIVATION_TANH) {
     return dy * (C(1) - s * s);
+  } else if constexpr (kFunction == RT_ACTIVATION_SILU) {
+    return dy * value_of<RT_ACTIVATION_SIGMOID, T>(s) *
+           (C(1) + s * value_of<RT_ACTIVATION_SIGMOID, T>(-s));
   } else {
     return dy * s * (C(1) - s);
   }

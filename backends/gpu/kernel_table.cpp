@@ -28,9 +28,10 @@ constexpr double kTolerance16 = 0x1p-10, kToleranceBrain16 = 0x1p-7;
 constexpr size_t kMostWays = 5;  // most candidates of a query; the last one is our own kernel
 
 const Entry* find_entry(const Operation& op) {
-  for (const Family family : {elementwise_family(), reduction_family(), loss_family(),
-                              normalisation_family(), product_family(), pooling_family(),
-                              attention_family(), movement_family(), optimizer_family()}) {
+  for (const Family family :
+       {elementwise_family(), gate_family(), reduction_family(), loss_family(),
+        normalisation_family(), product_family(), pooling_family(), attention_family(),
+        movement_family(), optimizer_family()}) {
     for (size_t i = 0; i < family.count; ++i) {
       if (op.is(family.begin[i].name)) return &family.begin[i];
     }

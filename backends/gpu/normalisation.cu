@@ -135,6 +135,8 @@ constexpr Entry kEntries[] = {
     {RT_OP_BATCH_NORM_BACKWARD_APPLY, make_backward_apply},
     {RT_OP_LAYER_NORM, make_layer_norm},
     {RT_OP_LAYER_NORM_BACKWARD, make_layer_norm_backward, kFuses},
+    {RT_OP_RMS_NORM, make_rms_norm},
+    {RT_OP_RMS_NORM_BACKWARD, make_rms_norm_backward, kFuses},
 };
 
 }  // namespace

@@ -11,9 +11,11 @@ Kernel make_statistics(const Properties&, const Operation& op);
 Kernel make_merge(const Properties&, const Operation& op);
 Kernel make_backward_statistics(const Properties&, const Operation& op);
 Kernel make_backward_apply(const Properties&, const Operation& op);
-// layer_norm.cu
+// row_norm.cu
 Kernel make_layer_norm(const Properties&, const Operation& op);
 Kernel make_layer_norm_backward(const Properties&, const Operation& op);
+Kernel make_rms_norm(const Properties&, const Operation& op);
+Kernel make_rms_norm_backward(const Properties&, const Operation& op);
 
 // x as [rows, columns], and the attributes.
 struct NormShape {

@@ -86,6 +86,7 @@ struct Family {
 };
 // The families, each from the source file of its name (elementwise.cu).
 Family elementwise_family();
+Family gate_family();
 Family reduction_family();
 Family loss_family();
 Family normalisation_family();

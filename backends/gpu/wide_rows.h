@@ -1,5 +1,5 @@
-// Layer normalisation of rows of any length: a block of threads computes one row and reads it again
-// for every step. layer_norm.cu says how; its kernels hold shorter rows in registers.
+// Normalisation of rows of any length: a block of threads computes one row and reads it again for
+// every step. row_norm.cu says how; its kernels hold shorter rows in registers.
 #ifndef BACKENDS_GPU_WIDE_ROWS_H_
 #define BACKENDS_GPU_WIDE_ROWS_H_
 
@@ -8,7 +8,7 @@
 
 namespace backends::gpu {
 
-// What layer_norm saves of a row: the mean is mean + rest; inverse is 1/sqrt(var + epsilon).
+// What is saved of a row: the mean is mean + rest; inverse is 1/sqrt(var + epsilon).
 template <typename C>
 struct RowNumbers {
   C mean, inverse, rest;
@@ -35,8 +35,8 @@ GPU_DEVICE C corrected(C sum, C squares, C rest) {
   return result < C(0) ? C(0) : result;
 }
 
-template <typename T>
-struct WideLayerNorm {
+template <typename T, bool kCentred>
+struct WideRowNorm {
   using C = Compute<T>;
   const T* x;
   const C *gamma, *beta;
@@ -47,24 +47,27 @@ struct WideLayerNorm {
   GPU_DEVICE void operator()(int64_t row, C* scratch) const {
     const T* from = x + row * columns;
     const C n = static_cast<C>(columns);
-    const C mean =
-        block_sum(columns, scratch, [&](int64_t c) { return static_cast<C>(from[c]); }) / n;
+    C mean = C(0), sum = C(0);
+    if constexpr (kCentred)
+      mean = block_sum(columns, scratch, [&](int64_t c) { return static_cast<C>(from[c]); }) / n;
     const auto deviation = [&](int64_t c) { return static_cast<C>(from[c]) - mean; };
-    const C sum = block_sum(columns, scratch, deviation), rest = sum / n;
+    if constexpr (kCentred) sum = block_sum(columns, scratch, deviation);
+    const C rest = sum / n;
     const C squares = block_sum(columns, scratch, [&](int64_t c) {
       const C d = deviation(c);
       return d * d;
     });
     const C inverse = C(1) / sqrt_of(corrected(sum, squares, rest) / n + epsilon);
     for (int64_t c = threadIdx.x; c < columns; c += kBlock) {
-      y[row * columns + c] = static_cast<T>(gamma[c] * ((deviation(c) - rest) * inverse) + beta[c]);
+      const C shift = kCentred ? beta[c] : C(0);
+      y[row * columns + c] = static_cast<T>(gamma[c] * ((deviation(c) - rest) * inverse) + shift);
     }
     if (threadIdx.x == 0) statistics.store(row, mean, inverse, rest);
   }
 };
 
 // dx, followed by the post-operations.
-template <typename T>
+template <typename T, bool kCentred>
 struct WideGradient {
   using C = Compute<T>;
   const T *dy, *x;
@@ -79,7 +82,7 @@ struct WideGradient {
     const C n = static_cast<C>(columns);
     const auto dxhat = [&](int64_t c) { return static_cast<C>(g[c]) * gamma[c]; };
     const auto xhat = [&](int64_t c) { return of.normal(static_cast<C>(from[c])); };
-    const C sum = block_sum(columns, scratch, dxhat) / n;
+    const C sum = kCentred ? block_sum(columns, scratch, dxhat) / n : C(0);
     const C dot = block_sum(columns, scratch, [&](int64_t c) { return dxhat(c) * xhat(c); }) / n;
     for (int64_t c = threadIdx.x; c < columns; c += kBlock) {
       const C result = of.inverse * (dxhat(c) - sum - xhat(c) * dot);
@@ -114,9 +117,9 @@ struct WideGradientSums : Adds<T, 2> {
 };
 template <typename C>
 struct StoreGammaBeta {
-  C *dgamma, *dbeta;
+  C *dgamma, *dbeta;  // dbeta: null if there is none
   GPU_DEVICE void operator()(int64_t column, C (&totals)[2]) const {
-    dbeta[column] = totals[0];
+    if (dbeta != nullptr) dbeta[column] = totals[0];
     dgamma[column] = totals[1];
   }
 };

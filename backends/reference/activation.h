@@ -18,7 +18,7 @@ inline constexpr double kGeluCubic = 0.044715;
 
 // Each struct below is one function: value(x) is its value, and backward(dy, s) is dy times its
 // derivative, where s is the operand that plugins/operations.md names (the result y, or x for the
-// gelus). The last four have no backward.
+// gelus and silu, which say so by kOfInput). The last four have no backward.
 struct Relu {
   static double value(double x) { return x > 0 ? x : (x != x ? x : 0.0); }  // NaN gives NaN
   // A NaN lets the gradient through, as in PyTorch.
@@ -26,6 +26,7 @@ struct Relu {
 };
 
 struct Gelu {
+  static constexpr bool kOfInput = true;
   // The distribution function of the normal distribution. It uses erfc, because 1 + erf has no
   // digits left where it is small.
   static double phi(double x) { return 0.5 * std::erfc(-x * kSqrtHalf); }
@@ -36,6 +37,7 @@ struct Gelu {
 };
 
 struct GeluTanh {
+  static constexpr bool kOfInput = true;
   // (1 + tanh(z)) / 2 in a form that keeps its digits where it is small.
   static double phi(double x) {
     return 1.0 / (1.0 + std::exp(-2.0 * kSqrtTwoOverPi * (x + kGeluCubic * x * x * x)));
@@ -58,6 +60,15 @@ struct Tanh {
 struct Sigmoid {
   static double value(double x) { return 1.0 / (1.0 + std::exp(-x)); }
   static double backward(double dy, double y) { return dy * y * (1.0 - y); }
+};
+
+struct Silu {
+  static constexpr bool kOfInput = true;
+  static double value(double x) { return x * Sigmoid::value(x); }
+  static double backward(double dy, double x) {
+    const double s = Sigmoid::value(x);
+    return dy * (s + x * s * (1.0 - s));
+  }
 };
 
 struct Exp {
@@ -93,7 +104,14 @@ void with_differentiable(int64_t function, Body&& body) {
   }
 }
 
-// Calls body(Function{}) with any of the structs above.
+// Calls body(Function{}) with one of those that gated_activation knows.
+template <typename Body>
+void with_gate(int64_t function, Body&& body) {
+  if (function == RT_ACTIVATION_SILU) return body(Silu{});
+  return with_differentiable(function, body);
+}
+
+// Calls body(Function{}) with any that `activation` knows.
 template <typename Body>
 void with_activation(int64_t function, Body&& body) {
   switch (function) {

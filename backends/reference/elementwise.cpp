@@ -1,4 +1,4 @@
-// activation, activation_backward, add, subtract, multiply, divide and scale.
+// activation, gated_activation, their gradients, add, subtract, multiply, divide and scale.
 #include "rt/sdk/elementwise.h"
 
 #include <functional>
@@ -65,6 +65,39 @@ Kernel make_activation_backward(const Operation& op) {
       const T* saved = b.input<T>(1);
       T* dx = b.output<T>(0);
       for (int64_t i = 0; i < s.count; ++i) dx[i] = static_cast<T>(f.backward(dy[i], saved[i]));
+    });
+  });
+}
+
+Kernel make_gated_activation(const Operation& op) {
+  const rt_dtype dtype = floating_input(op, 0, "gate");
+  const auto s = rt::sdk::gated_activation_shape(op, dtype);
+  const Kernel needs{.in_place = {1u << 0 | 1u << 1}};
+  return floating_kernel(dtype, needs, [s]<typename T>(const Buffers& b) {
+    with_gate(s.function, [&](auto f) {
+      const T *gate = b.input<T>(0), *up = b.input<T>(1);
+      T* y = b.output<T>(0);
+      for (int64_t i = 0; i < s.count; ++i) y[i] = static_cast<T>(f.value(gate[i]) * up[i]);
+    });
+  });
+}
+
+Kernel make_gated_activation_backward(const Operation& op) {
+  const rt_dtype dtype = floating_input(op, 0, "dy");
+  const auto s = rt::sdk::gated_activation_backward_shape(op, dtype);
+  constexpr uint32_t kAny = 1u << 0 | 1u << 1 | 1u << 2;
+  const Kernel needs{.in_place = {kAny, kAny}};
+  return floating_kernel(dtype, needs, [s]<typename T>(const Buffers& b) {
+    with_gate(s.function, [&](auto f) {
+      const T *dy = b.input<T>(0), *gate = b.input<T>(1), *up = b.input<T>(2);
+      T *dgate = b.output<T>(0), *dup = b.output<T>(1);
+      for (int64_t i = 0; i < s.count; ++i) {
+        const double g = gate[i], d = dy[i], y = f.value(g);
+        const double operand = requires { f.kOfInput; }
+        ? g : y;
+        dgate[i] = static_cast<T>(f.backward(d * up[i], operand));
+        dup[i] = static_cast<T>(d * y);
+      }
     });
   });
 }

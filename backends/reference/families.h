@@ -29,6 +29,8 @@ Kernel make_conv2d_pool2d_backward_weights(const rt::sdk::Operation& op);
 // elementwise.cpp
 Kernel make_activation(const rt::sdk::Operation& op);
 Kernel make_activation_backward(const rt::sdk::Operation& op);
+Kernel make_gated_activation(const rt::sdk::Operation& op);
+Kernel make_gated_activation_backward(const rt::sdk::Operation& op);
 Kernel make_add(const rt::sdk::Operation& op);
 Kernel make_subtract(const rt::sdk::Operation& op);
 Kernel make_multiply(const rt::sdk::Operation& op);
@@ -59,6 +61,8 @@ Kernel make_batch_norm_inference(const rt::sdk::Operation& op);
 Kernel make_batch_norm_backward(const rt::sdk::Operation& op);
 Kernel make_layer_norm(const rt::sdk::Operation& op);
 Kernel make_layer_norm_backward(const rt::sdk::Operation& op);
+Kernel make_rms_norm(const rt::sdk::Operation& op);
+Kernel make_rms_norm_backward(const rt::sdk::Operation& op);
 // batch_norm_parts.cpp
 Kernel make_batch_norm_statistics(const rt::sdk::Operation& op);
 Kernel make_batch_norm_merge(const rt::sdk::Operation& op);
@@ -72,6 +76,8 @@ Kernel make_cross_entropy_backward_apply(const rt::sdk::Operation& op);
 // attention.cpp
 Kernel make_attention(const rt::sdk::Operation& op);
 Kernel make_attention_backward(const rt::sdk::Operation& op);
+// rotary.cpp
+Kernel make_rotary(const rt::sdk::Operation& op);
 // movement.cpp
 Kernel make_transpose(const rt::sdk::Operation& op);
 Kernel make_concat(const rt::sdk::Operation& op);

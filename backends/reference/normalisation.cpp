@@ -1,10 +1,11 @@
-// batch_norm (over all dimensions but the last), layer_norm (over the last dimension), and their
-// gradients. Both see x as [rows, columns], where columns is the last dimension. They save the mean
-// and 1/sqrt(var + epsilon) as two arrays of double, with one entry per column (batch_norm) or row
-// (layer_norm).
+// batch_norm (over all dimensions but the last), layer_norm and rms_norm (over the last dimension),
+// and their gradients. They see x as [rows, columns], where columns is the last dimension. They
+// save the mean and 1/sqrt(var + epsilon) as two arrays of double, with one entry per column
+// (batch_norm) or row (layer_norm); rms_norm saves 1/sqrt(mean(x^2) + epsilon) of each row.
 //
 // With xhat = (x - mean) inverse, and means taken over the n elements that are normalised together:
-//   dx = inverse (dxhat - mean(dxhat) - xhat mean(dxhat xhat)),  dxhat = dy gamma.
+//   dx = inverse (dxhat - mean(dxhat) - xhat mean(dxhat xhat)),  dxhat = dy gamma;
+// rms_norm has no mean(dxhat).
 #include <algorithm>
 #include <cmath>
 
@@ -195,9 +196,49 @@ void layer_norm_backward(const NormShape& s, const Buffers& b) {
   }
 }
 
-// Checks the operands dy, x, gamma -> dx, dgamma, dbeta.
-NormShape backward_shape(const Operation& op, rt_dtype dtype) {
-  expect_counts(op, 3, 3);
+template <typename T>
+void rms_norm(const NormShape& s, const Buffers& b) {
+  const T* gamma = b.input<T>(1);
+  double* inverses = static_cast<double*>(b.saved);
+  for (int64_t i = 0; i < s.rows; ++i) {
+    const T* x = b.input<T>(0) + i * s.columns;
+    T* y = b.output<T>(0) + i * s.columns;
+    double squares = 0;
+    for (int64_t c = 0; c < s.columns; ++c) squares += static_cast<double>(x[c]) * x[c];
+    inverses[i] = 1.0 / std::sqrt(squares / static_cast<double>(s.columns) + s.epsilon);
+    for (int64_t c = 0; c < s.columns; ++c) y[c] = static_cast<T>(gamma[c] * (x[c] * inverses[i]));
+  }
+}
+
+// The workspace holds dgamma [D].
+template <typename T>
+void rms_norm_backward(const NormShape& s, const Buffers& b) {
+  const T* gamma = b.input<T>(2);
+  const double* inverses = static_cast<const double*>(b.saved);
+  double* dgamma = b.scratch<double>();
+  std::fill_n(dgamma, s.columns, 0.0);
+  for (int64_t i = 0; i < s.rows; ++i) {
+    const T* dy = b.input<T>(0) + i * s.columns;
+    const T* x = b.input<T>(1) + i * s.columns;
+    T* dx = b.output<T>(0) + i * s.columns;
+    double dot = 0;
+    for (int64_t c = 0; c < s.columns; ++c) {
+      const double xhat = x[c] * inverses[i];
+      dot += static_cast<double>(dy[c]) * gamma[c] * xhat;
+      dgamma[c] += dy[c] * xhat;
+    }
+    dot /= static_cast<double>(s.columns);
+    for (int64_t c = 0; c < s.columns; ++c) {
+      const double dxhat = static_cast<double>(dy[c]) * gamma[c];
+      dx[c] = static_cast<T>(inverses[i] * (dxhat - x[c] * inverses[i] * dot));
+    }
+  }
+  for (int64_t c = 0; c < s.columns; ++c) b.output<T>(1)[c] = static_cast<T>(dgamma[c]);
+}
+
+// Checks the operands dy, x, gamma -> dx, dgamma, and dbeta if the operation has it.
+NormShape backward_shape(const Operation& op, rt_dtype dtype, bool has_beta = true) {
+  expect_counts(op, 3, has_beta ? 3 : 2);
   const NormShape s = read_norm_shape(op, 1);
   const Dims dims = dims_of(op.input(1));
   expect_input(op, 0, "dy", dtype, dims);
@@ -205,7 +246,7 @@ NormShape backward_shape(const Operation& op, rt_dtype dtype) {
   expect_input(op, 2, "gamma", dtype, {s.columns});
   expect_output(op, 0, "dx", dtype, dims);
   expect_output(op, 1, "dgamma", dtype, {s.columns});
-  expect_output(op, 2, "dbeta", dtype, {s.columns});
+  if (has_beta) expect_output(op, 2, "dbeta", dtype, {s.columns});
   return s;
 }
 
@@ -264,6 +305,25 @@ Kernel make_layer_norm_backward(const Operation& op) {
                          {.workspace_bytes = 2 * s.columns * sizeof(double),
                           .reads_saved = 2 * s.rows * sizeof(double)},
                          [s]<typename T>(const Buffers& b) { layer_norm_backward<T>(s, b); });
+}
+
+Kernel make_rms_norm(const Operation& op) {
+  const rt_dtype dtype = floating_input(op, 0, "x");
+  expect_counts(op, 2, 1);
+  const NormShape s = read_norm_shape(op, 0);
+  expect_vectors(op, dtype, s, 1, {"gamma"});
+  expect_output(op, 0, "y", dtype, dims_of(op.input(0)));
+  return floating_kernel(dtype, {.saved_bytes = s.rows * sizeof(double)},
+                         [s]<typename T>(const Buffers& b) { rms_norm<T>(s, b); });
+}
+
+Kernel make_rms_norm_backward(const Operation& op) {
+  const rt_dtype dtype = floating_input(op, 0, "dy");
+  const NormShape s = backward_shape(op, dtype, false);
+  return floating_kernel(
+      dtype,
+      {.workspace_bytes = s.columns * sizeof(double), .reads_saved = s.rows * sizeof(double)},
+      [s]<typename T>(const Buffers& b) { rms_norm_backward<T>(s, b); });
 }
 
 }  // namespace backends::reference

@@ -124,6 +124,7 @@ void add_convolution(Cases& cases, rt_dtype dtype);       // cases_linear.cpp
 void add_pooling(Cases& cases, rt_dtype dtype);           // cases_pooling.cpp
 void add_conv_pool(Cases& cases, rt_dtype dtype);         // cases_conv_pool.cpp
 void add_elementwise(Cases& cases, rt_dtype dtype);       // cases_elementwise.cpp
+void add_gated(Cases& cases, rt_dtype dtype);             // cases_gate.cpp
 void add_reductions(Cases& cases, rt_dtype dtype);        // cases_elementwise.cpp
 void add_losses(Cases& cases, rt_dtype dtype);            // cases_losses.cpp
 void add_normalisation(Cases& cases, rt_dtype dtype);     // cases_normalisation.cpp

@@ -106,6 +106,7 @@ std::vector<Case> all_cases() {
     add_pooling(cases, dtype);
     add_conv_pool(cases, dtype);
     add_elementwise(cases, dtype);
+    add_gated(cases, dtype);
     add_reductions(cases, dtype);
     add_losses(cases, dtype);
     add_normalisation(cases, dtype);

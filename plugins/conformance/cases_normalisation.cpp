@@ -1,4 +1,4 @@
-// Conformance cases of batch and layer normalisation.
+// Conformance cases of batch, layer and root mean square normalisation.
 #include "plugins/conformance/builder.h"
 
 namespace plugins::conformance {
@@ -34,10 +34,18 @@ Builder layer_norm(rt_dtype dtype, const Dims& x) {
   return b.in(x, kX).wide_in(d, kGamma).wide_in(d).out(x).number(RT_ATTR_EPSILON, kEpsilon);
 }
 
-Builder backward(const char* op, rt_dtype dtype, const Dims& x, const Case& forward) {
+Builder rms_norm(rt_dtype dtype, const Dims& x) {
+  Builder b(RT_OP_RMS_NORM, dtype, label(x));
+  return b.in(x, kX).wide_in({x.back()}, kGamma).out(x).number(RT_ATTR_EPSILON, kEpsilon);
+}
+
+// `vectors`: of learned numbers, whose gradients follow dx.
+Builder backward(const char* op, rt_dtype dtype, const Dims& x, const Case& forward,
+                 int vectors = 2) {
   const Dims d = {x.back()};
   Builder b(op, dtype, label(x));
-  b.in(x, Values{-1.0, 1.0, 13}).in(x, kX).wide_in(d, kGamma).out(x).wide_out(d).wide_out(d);
+  b.in(x, Values{-1.0, 1.0, 13}).in(x, kX).wide_in(d, kGamma).out(x).wide_out(d);
+  if (vectors > 1) b.wide_out(d);
   return b.number(RT_ATTR_EPSILON, kEpsilon).forward(forward);
 }
 
@@ -67,12 +75,18 @@ void add_normalisation(Cases& cases, rt_dtype dtype) {
     const Builder forward = layer_norm(dtype, x);
     cases.push_back(forward);
     cases.push_back(backward(RT_OP_LAYER_NORM_BACKWARD, dtype, x, forward));
+    const Builder root = rms_norm(dtype, x);
+    cases.push_back(root);
+    cases.push_back(backward(RT_OP_RMS_NORM_BACKWARD, dtype, x, root, 1));
   }
   for (const Dims& x : {Dims{5, 20}, Dims{20, 768}, Dims{3, 50}}) {
-    const Builder plain = backward(RT_OP_LAYER_NORM_BACKWARD, dtype, x, layer_norm(dtype, x));
-    cases.push_back(Builder(plain).rename("residual").residual());
-    cases.push_back(
-        Builder(plain).rename("residual relu").residual().activation(RT_ACTIVATION_RELU));
+    for (const Builder& plain :
+         {backward(RT_OP_LAYER_NORM_BACKWARD, dtype, x, layer_norm(dtype, x)),
+          backward(RT_OP_RMS_NORM_BACKWARD, dtype, x, rms_norm(dtype, x), 1)}) {
+      cases.push_back(Builder(plain).rename("residual").residual());
+      cases.push_back(
+          Builder(plain).rename("residual relu").residual().activation(RT_ACTIVATION_RELU));
+    }
   }
 }
 

@@ -299,10 +299,7 @@ void Program::write_constants() {
   for (size_t v = 0; v < slots_.size(); ++v) {
     const Value& value = graph_.values[v];
     if (value.kind != ValueKind::kConstant || !slots_[v].persistent) continue;
-    storage_.write_once(value.name, [&] {
-      const std::vector<int64_t> elements = value.contents->elements();
-      return encode({elements.begin(), elements.end()}, value.dtype);
-    });
+    storage_.write_once(value.name, [&] { return encode(value.contents->values(), value.dtype); });
   }
 }
 

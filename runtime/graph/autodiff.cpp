@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "runtime/error.h"
+#include "runtime/graph/activations.h"
 #include "runtime/graph/build.h"
 #include "runtime/graph/open_nodes.h"
 #include "runtime/graph/operation_set.h"
@@ -117,8 +118,8 @@ ValueId as_matrix(Graph& graph, ValueId v) {
 }
 
 ValueId activation_operand(const Node& n) {
-  const int64_t f = integer_attribute(n, RT_ATTR_FUNCTION, 0);
-  return f == RT_ACTIVATION_GELU || f == RT_ACTIVATION_GELU_TANH ? n.inputs[0] : n.outputs[0];
+  return backward_reads_operand(integer_attribute(n, RT_ATTR_FUNCTION, 0)) ? n.inputs[0]
+                                                                           : n.outputs[0];
 }
 
 // The weights of the rows from which the statistics of x were computed.
@@ -314,6 +315,13 @@ void square_sum_gradient(Differentiation& d, size_t, const Node& n, ValueId ds) 
 void dropout_gradient(Differentiation& d, size_t, const Node& n, ValueId dy) {
   d.add(n.inputs[0], d.build().node1(RT_OP_DROPOUT, {dy, n.inputs[1], n.inputs[2]},
                                      Dims(d.dims(dy)), n.attributes));
+}
+
+void rotary_gradient(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  const int64_t inverse = integer_attribute(n, RT_ATTR_INVERSE, 0);
+  d.add(n.inputs[0], d.build().node1(RT_OP_ROTARY, {dy, n.inputs[1]}, Dims(d.dims(dy)),
+                                     {{RT_ATTR_HEADS, integer_attribute(n, RT_ATTR_HEADS, 1)},
+                                      {RT_ATTR_INVERSE, 1 - inverse}}));
 }
 
 // The gradient flows from y to x through the statistics as well. This rank's sums are dbeta and

@@ -231,6 +231,23 @@ ValueId Build::layer_norm(ValueId x, ValueId gamma, ValueId beta, double epsilon
   return node1(RT_OP_LAYER_NORM, {x, gamma, beta}, Dims(dims(x)), {{RT_ATTR_EPSILON, epsilon}});
 }
 
+ValueId Build::gated_activation(ValueId gate, ValueId up, int32_t function) {
+  if (dims(gate) != dims(up)) {
+    fail("gated_activation of " + to_string(dims(gate)) + " and " + to_string(dims(up)) +
+         ": expected a gate and an up of equal dimensions");
+  }
+  return node1(RT_OP_GATED_ACTIVATION, {gate, up}, Dims(dims(gate)),
+               {{RT_ATTR_FUNCTION, int64_t{function}}});
+}
+
+ValueId Build::rotary(ValueId x, ValueId turns, int64_t heads) {
+  return node1(RT_OP_ROTARY, {x, turns}, Dims(dims(x)), {{RT_ATTR_HEADS, heads}});
+}
+
+ValueId Build::rms_norm(ValueId x, ValueId gamma, double epsilon) {
+  return node1(RT_OP_RMS_NORM, {x, gamma}, Dims(dims(x)), {{RT_ATTR_EPSILON, epsilon}});
+}
+
 ValueId Build::attention(ValueId qkv, int64_t heads, bool causal) {
   const Dims& d = dims(qkv);
   if (d.size() != 3 || heads < 1 || d[2] % (3 * heads) != 0) {

@@ -85,8 +85,13 @@ class Build {
   ValueId batch_norm_inference(ValueId x, ValueId gamma, ValueId beta, ValueId mean, ValueId var,
                                double epsilon);
   ValueId layer_norm(ValueId x, ValueId gamma, ValueId beta, double epsilon);
+  ValueId rms_norm(ValueId x, ValueId gamma, double epsilon);
   // qkv: [N,T,3C] with q, k and v side by side along the last axis. Returns [N,T,C].
   ValueId attention(ValueId qkv, int64_t heads, bool causal);
+  // f(gate) * up; `function` is one of gated_activation.
+  ValueId gated_activation(ValueId gate, ValueId up, int32_t function);
+  // x: [N,T,C] of `heads` heads; turns: [T,D] or [N,T,D].
+  ValueId rotary(ValueId x, ValueId turns, int64_t heads);
   ValueId embedding(ValueId indices, ValueId table);
   ValueId transpose(ValueId x, const std::vector<int>& permutation);
   ValueId cross_entropy(ValueId logits, ValueId labels, ValueId weight);

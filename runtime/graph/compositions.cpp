@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "runtime/graph/activations.h"
 #include "runtime/graph/loss_operations.h"
 #include "runtime/graph/update_operations.h"
 
@@ -232,6 +233,14 @@ const std::vector<Formula> kNormalisations = {
       dgamma = sum(dy * xhat, 0);
       dbeta = sum(dy, 0);
       dx = r * (g - mean(g, 1) - xhat * mean(g * xhat, 1)))"},
+    {RT_OP_RMS_NORM, "x[R*,D] gamma[D] {epsilon} -> y[R*,D]", R"(
+      r = reciprocal(sqrt(mean(x * x, 1) + epsilon));
+      xhat = x * r;
+      y = xhat * gamma)"},
+    {RT_OP_RMS_NORM_BACKWARD, "dy[R*,D] x[R*,D] gamma[D] with xhat r -> dx[R*,D] dgamma[D]", R"(
+      g = dy * gamma;
+      dgamma = sum(dy * xhat, 0);
+      dx = r * (g - xhat * mean(g * xhat, 1)))"},
     {RT_OP_BATCH_NORM_STATISTICS, "x[N,S*,C] weight[N,1,1] -> part[A,M]", R"(
       real = positive(weight);
       n = S * sum(real, 0);
@@ -421,6 +430,48 @@ Formula concat_formula(const Graph&, const Node& node) {
     start += " + " + length;
   }
   return {RT_OP_CONCAT, inputs + "-> y[A^axis,M,B*]", text};
+}
+
+Formula gated_activation_formula(const Graph&, const Node& node) {
+  const int64_t function = integer_attribute(node, RT_ATTR_FUNCTION, 0);
+  const std::string name(activation_name(function));
+  const std::string value =
+      function == RT_ACTIVATION_SILU ? "gate * sigmoid(gate)" : name + "(gate)";
+  return {RT_OP_GATED_ACTIVATION, "gate up -> y", "y = " + value + " * up"};
+}
+
+Formula gated_activation_backward_formula(const Graph&, const Node& node) {
+  const int64_t function = integer_attribute(node, RT_ATTR_FUNCTION, 0);
+  const std::string name(activation_name(function));
+  const std::string gradient =
+      function == RT_ACTIVATION_SILU
+          ? "s = sigmoid(gate); f = gate * s; dgate = dy * up * (s + f * (1 - s))"
+          : "f = " + name + "(gate); dgate = " + name + "_backward(dy * up, " +
+                (backward_reads_operand(function) ? "gate)" : "f)");
+  return {RT_OP_GATED_ACTIVATION_BACKWARD, "dy gate up -> dgate dup", gradient + "; dup = dy * f"};
+}
+
+Formula rotary_formula(const Graph& graph, const Node& node) {
+  const int64_t heads = integer_attribute(node, RT_ATTR_HEADS, 1);
+  const bool copies =
+      graph.value(node.inputs[1]).dims.back() * heads < graph.value(node.inputs[0]).dims.back();
+  return {RT_OP_ROTARY, "x[R*,C] turns[P*,D] {heads inverse=0} -> y[R*,C]",
+          std::string(R"(
+      w = C / heads;
+      h = D / 2;
+      a[r<R / P, p<P, k<heads, i<h] = x[r * P + p, k * w + i];
+      b[r<R / P, p<P, k<heads, i<h] = x[r * P + p, k * w + h + i];
+      cosine[p<P, k<1, i<h] = turns[p, i];
+      sine[p<P, k<1, i<h] = turns[p, h + i];
+      turned = inverse ? -sine : sine;
+      first = a * cosine - b * turned;
+      second = b * cosine + a * turned;
+      first[r<R / P, p<P, k<heads, i<h] => y[r * P + p, k * w + i];
+      second[r<R / P, p<P, k<heads, i<h] => y[r * P + p, k * w + h + i])") +
+              (copies ? R"(;
+      rest[n<R, k<heads, i<w - D] = x[n, k * w + D + i];
+      rest[n<R, k<heads, i<w - D] => y[n, k * w + D + i])"
+                      : "")};
 }
 
 }  // namespace runtime::graph

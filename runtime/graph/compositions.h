@@ -21,6 +21,11 @@ const Formula* find_formula(std::string_view op);
 // The formulas of `transpose` and `concat`, for the number of the node's dimensions or inputs.
 Formula transpose_formula(const Graph& graph, const Node& node);
 Formula concat_formula(const Graph& graph, const Node& node);
+// The formulas of `gated_activation` and its gradient, for the function of the node, and that of
+// `rotary`, which copies the columns that are not turned.
+Formula gated_activation_formula(const Graph& graph, const Node& node);
+Formula gated_activation_backward_formula(const Graph& graph, const Node& node);
+Formula rotary_formula(const Graph& graph, const Node& node);
 
 }  // namespace runtime::graph
 

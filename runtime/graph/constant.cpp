@@ -62,6 +62,12 @@ std::vector<int64_t> Constant::elements() const {
   return result;
 }
 
+std::vector<double> Constant::values() const {
+  if (numbers) return numbers();
+  const std::vector<int64_t> whole = elements();
+  return {whole.begin(), whole.end()};
+}
+
 bool Constant::counts_up() const {
   std::vector<int64_t> step(dims.size(), 0);
   for (const Coordinate& c : coordinates) {

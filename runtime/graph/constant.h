@@ -1,8 +1,10 @@
-// The contents of a constant of a graph: whole numbers that follow from where an element lies.
+// The contents of a constant of a graph: whole numbers that follow from where an element lies, or
+// numbers that a function gives.
 #ifndef RUNTIME_GRAPH_CONSTANT_H_
 #define RUNTIME_GRAPH_CONSTANT_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,8 +34,13 @@ struct Constant {
   std::vector<int64_t> dims;  // of the constant
   std::vector<Coordinate> coordinates;
 
-  // All elements in row-major order.
+  // If given, returns all elements in row-major order, and there are no coordinates. Any thread may
+  // call it; it gives the same numbers each time.
+  std::function<std::vector<double>()> numbers = nullptr;
+
+  // All elements in row-major order: of coordinates, and of any constant.
   std::vector<int64_t> elements() const;
+  std::vector<double> values() const;
   // Whether the elements are 0, 1, 2, ...
   bool counts_up() const;
   // Text that is equal for equal constants.

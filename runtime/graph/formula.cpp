@@ -7,6 +7,7 @@
 #include <set>
 
 #include "runtime/error.h"
+#include "runtime/graph/activations.h"
 #include "runtime/graph/broadcast.h"
 #include "runtime/graph/element_copies.h"
 #include "runtime/graph/host_operations.h"
@@ -450,17 +451,13 @@ class Expansion {
     if (name == "host") return host();
     const std::vector<Term> a = arguments();
     if (!live_) return {};
-    static const std::map<std::string, int32_t>& activations = *new std::map<std::string, int32_t>{
-        {"exp", RT_ACTIVATION_EXP},         {"log", RT_ACTIVATION_LOG},
-        {"sqrt", RT_ACTIVATION_SQRT},       {"reciprocal", RT_ACTIVATION_RECIPROCAL},
-        {"relu", RT_ACTIVATION_RELU},       {"tanh", RT_ACTIVATION_TANH},
-        {"sigmoid", RT_ACTIVATION_SIGMOID},
-    };
     static const std::map<std::string, int32_t>& reductions = *new std::map<std::string, int32_t>{
         {"sum", RT_REDUCE_SUM}, {"mean", RT_REDUCE_MEAN}, {"max", RT_REDUCE_MAX}};
     if (name == "sqrt" && a[0].is_number()) return {std::sqrt(a[0].number)};
-    if (const auto it = activations.find(name); it != activations.end())
-      return activation(a[0], it->second);
+    if (const int32_t of = activation_function(name); of != 0 && of != RT_ACTIVATION_SILU)
+      return activation(a[0], of);
+    if (const int32_t of = backward_function(name); of != 0)
+      return activation_backward(a.at(0), a.at(1), of);
     if (const auto it = reductions.find(name); it != reductions.end()) {
       uint64_t axes = 0;
       for (size_t i = 1; i < a.size(); ++i)
@@ -491,12 +488,14 @@ class Expansion {
     return i;
   }
 
-  Term gate(const Term& a, const Term& s) {
+  Term gate(const Term& a, const Term& s) { return activation_backward(a, s, RT_ACTIVATION_RELU); }
+
+  Term activation_backward(const Term& a, const Term& s, int32_t function) {
     const Dims shape =
         broadcast_of(a.is_number() ? Dims{} : dims({0, tensor(a)}), dims({0, tensor(s)}));
     const Term values = a.is_number() ? fill(a.number, shape) : with_dims(a, shape);
     return {0, build_.node1(RT_OP_ACTIVATION_BACKWARD, {values.value, with_dims(s, shape).value},
-                            shape, {{RT_ATTR_FUNCTION, int64_t{RT_ACTIVATION_RELU}}})};
+                            shape, {{RT_ATTR_FUNCTION, int64_t{function}}})};
   }
 
   Term rows(const Term& table, const Term& indices, int64_t first) {

@@ -24,10 +24,11 @@
 //                                        zeros and is an output
 //   r[k<K] = K - k                       whole numbers
 //
-// Functions: exp log sqrt reciprocal relu tanh sigmoid; sum mean max (x, axes...) keep the reduced
-// axes as 1; gate(a, s) is a where s > 0 or s is NaN, else 0; fill(value, dims...); rows(table,
-// indices, first_row) is `embedding`; host(operation, like, operands...) is computed by the host
-// (see host_operations.h); and every formula of one output, by its name.
+// Functions: exp log sqrt reciprocal relu gelu gelu_tanh tanh sigmoid; relu_backward(dy, s) and so
+// on are `activation_backward`; sum mean max (x, axes...) keep the reduced axes as 1; gate(a, s) is
+// a where s > 0 or s is NaN, else 0; fill(value, dims...); rows(table, indices, first_row) is
+// `embedding`; host(operation, like, operands...) is computed by the host (see host_operations.h);
+// and every formula of one output, by its name.
 #ifndef RUNTIME_GRAPH_FORMULA_H_
 #define RUNTIME_GRAPH_FORMULA_H_
 

@@ -6,6 +6,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "runtime/graph/activations.h"
 #include "runtime/graph/operation_set.h"
 #include "runtime/graph/rewriter.h"
 
@@ -14,7 +15,7 @@ namespace runtime::graph {
 namespace {
 
 // Whether post-operations have this function of `activation`; see plugins/operations.md.
-bool is_post_operation(int32_t function) { return function <= RT_ACTIVATION_SIGMOID; }
+bool is_post_operation(int32_t function) { return has_backward(function); }
 
 // Fuses post-operations one consumer at a time; the fused node moves to the consumer's position.
 class Fusion {

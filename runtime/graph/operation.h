@@ -46,6 +46,8 @@ enum class SplitRule {
   kElements,    // the result is split as the first operand is
   kChannels,    // the same, if that is split along its last dimension
   kBroadcast,   // two operands that are split alike, or of which one lacks the dimension
+  kPair,        // the same of two operands that are likely to be split alike
+  kRows,        // the result is split as the first operand is, but not along the last dimension
   kNormalised,  // as kChannels; the parameters and statistics of the channels are split with them
   kMoments,     // the same, with a result that lists several numbers for each channel
   kWeights,     // a product with a parameter, which is split by rows or columns

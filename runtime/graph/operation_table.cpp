@@ -69,6 +69,10 @@ const std::vector<Operation> kContract = {
     {RT_OP_DIVIDE, kElementwise, narrow(divide_gradient, kBroadcast), kCopied, kAtOnce, kAlone},
     {RT_OP_SCALE, kElementwise, narrow(scale_gradient, kElements), kCopied, kAtOnce, kAlone},
     {RT_OP_DROPOUT, kRandom, narrow(dropout_gradient, kChannels), kCopied, kAtOnce, kAlone},
+    {RT_OP_GATED_ACTIVATION, kElementwise, narrow(backward_operation, kPair), kCopied, kAtOnce,
+     kAlone, nullptr, gated_activation_formula},
+    {RT_OP_GATED_ACTIVATION_BACKWARD, kElementwise, kBehindLoss, kCopied, kAtOnce, kAlone, nullptr,
+     gated_activation_backward_formula},
     // Reductions. In a forward graph they are over the weights of predictions, which stay float32.
     {RT_OP_REDUCE, kSum, as_given(reduce_gradient, kWhole), kMergesRows, kAtOnce, kAlone},
     {RT_OP_SQUARE_SUM, kGradientScale, as_given(square_sum_gradient, kTerm), kCopied, kLate,
@@ -111,11 +115,15 @@ const std::vector<Operation> kContract = {
     {RT_OP_LAYER_NORM, kNormalisesRows, narrow(backward_operation, kWhole), kCopied, kAtOnce,
      kAlone},
     {RT_OP_LAYER_NORM_BACKWARD, kNormalisesRows, kBehindLoss, kCopied, kAtOnce, kFuses},
+    {RT_OP_RMS_NORM, kNormalisesRows, narrow(backward_operation, kRows), kCopied, kAtOnce, kAlone},
+    {RT_OP_RMS_NORM_BACKWARD, kNormalisesRows, kBehindLoss, kCopied, kAtOnce, kFuses},
     // Attention
     {RT_OP_ATTENTION, kAttention, narrow(backward_operation, kHeads), kCopied, kAtOnce, kAlone,
      attention_flops},
     {RT_OP_ATTENTION_BACKWARD, kAttention, kBehindLoss, kCopied, kAtOnce, kAlone,
      attention_backward_flops},
+    {RT_OP_ROTARY, kElementwise, narrow(rotary_gradient, kHeads), kCopied, kAtOnce, kAlone, nullptr,
+     rotary_formula},
     // Look-up and data movement
     {RT_OP_EMBEDDING, kMoves, narrow(backward_operation, kTable), kCopied, kAtOnce, kAlone},
     {RT_OP_EMBEDDING_BACKWARD, kSum, narrow(embedding_backward_gradient, kWhole), kCopied, kAtOnce,

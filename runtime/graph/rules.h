@@ -17,6 +17,7 @@ GradientRule gradient_of_collective;
 
 GradientRule matmul_gradient, conv2d_gradient;
 GradientRule activation_gradient, activation_backward_gradient, scale_gradient, dropout_gradient;
+GradientRule rotary_gradient;
 GradientRule add_gradient, subtract_gradient, multiply_gradient, divide_gradient;
 GradientRule reduce_gradient, square_sum_gradient;
 GradientRule cross_entropy_merge_gradient, batch_norm_apply_gradient, embedding_backward_gradient;

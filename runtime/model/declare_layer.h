@@ -36,6 +36,10 @@ LayerKey<L> custom(const config::Key& key, std::function<void(const config::Valu
   return made;
 }
 
+inline constexpr double kMaxWidth = 16777216;  // channels or features; far above any real layer
+inline const config::Range kWidth = {.minimum = 1, .maximum = kMaxWidth};
+inline const config::Range kAboveZeroToOne = {.minimum = 0, .maximum = 1, .open_minimum = true};
+
 // A key whose value is in `member`. Its default is that of a new L.
 template <class L, class M>
 LayerKey<L> key(const std::string& name, M L::*member, const std::string& documentation) {
@@ -103,6 +107,13 @@ struct DeclaredLayer {
   std::function<Layer(const config::Layer&)> make;
 };
 
+// The position of a value that was given, else of the layer.
+const config::Position& position(const config::Layer& layer, const std::string& key);
+
+// The layer, whose keys `check` compares with each other; it throws ConfigurationError.
+DeclaredLayer checked(DeclaredLayer layer,
+                      void (*check)(const config::Layer& layer, const std::string& path));
+
 // The keys that several types of layers have; a type names those that it has.
 enum CommonKeys : unsigned { kActivation = 1, kRepeat = 2, kWeights = 4 };
 std::vector<LayerKey<Layer>> common_keys(unsigned which);
@@ -127,6 +138,15 @@ DeclaredLayer declare(const std::string& name, const std::string& documentation,
   };
   return made;
 }
+
+// The key of layers that contain other layers.
+template <class L>
+LayerKey<L> prefix() {
+  return key("prefix", &L::prefix, "its name goes before the names of the parameters inside");
+}
+
+// The types of token_layers.cpp.
+std::vector<DeclaredLayer> token_layers();
 
 // Declares a type of layer that is a formula, written as that of a plugin's layer but with a name
 // without a dot: each input of the signature behind the first is a learned parameter, each

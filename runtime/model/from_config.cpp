@@ -11,14 +11,8 @@ namespace {
 template <class Type, class F>
 void for_each(std::vector<Layer>& layers, const F& f) {
   for (Layer& layer : layers) {
-    if (auto* found = std::get_if<Type>(&layer.kind)) {
-      f(*found);
-    } else if (auto* block = std::get_if<Block>(&layer.kind)) {
-      for_each<Type>(block->layers, f);
-    } else if (auto* residual = std::get_if<Residual>(&layer.kind)) {
-      for_each<Type>(residual->layers, f);
-      for_each<Type>(residual->shortcut, f);
-    }
+    if (auto* found = std::get_if<Type>(&layer.kind)) f(*found);
+    for (std::vector<Layer>* inside : lists_of(layer)) for_each<Type>(*inside, f);
   }
 }
 

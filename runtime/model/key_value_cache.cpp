@@ -28,6 +28,9 @@ class TokenWise {
       // A second copy of a layer finds what a third one finds.
       for (int64_t i = 0; i < std::min<int64_t>(layer.repeat, 2); ++i) {
         if (!std::visit([&](const auto& kind) { return fits(kind); }, layer.kind)) return false;
+        for (const std::vector<Layer>* inside : lists_of(layer)) {
+          if (!all(*inside)) return false;
+        }
       }
       return true;
     });
@@ -40,15 +43,14 @@ class TokenWise {
         std::is_same_v<Kind, Linear> || std::is_same_v<Kind, Activation> ||
         std::is_same_v<Kind, Softmax> || std::is_same_v<Kind, Dropout> ||
         std::is_same_v<Kind, BatchNorm> || std::is_same_v<Kind, LayerNorm> ||
-        std::is_same_v<Kind, PositionEmbedding>;
+        std::is_same_v<Kind, RmsNorm> || std::is_same_v<Kind, PositionEmbedding> ||
+        std::is_same_v<Kind, Rotary> || std::is_same_v<Kind, Residual> ||
+        std::is_same_v<Kind, Join> || std::is_same_v<Kind, Gated>;
     return embedded_ && kEachTokenAlone;
   }
   bool fits(const Embedding&) { return !std::exchange(embedded_, true); }
   bool fits(const Attention& attention) { return embedded_ && attention.causal; }
-  bool fits(const Block& block) { return all(block.layers); }
-  bool fits(const Residual& residual) {
-    return embedded_ && all(residual.layers) && all(residual.shortcut);
-  }
+  bool fits(const Block&) { return true; }
 
   bool embedded_ = false;  // before, a layer would see token ids as features
 };

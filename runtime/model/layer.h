@@ -11,6 +11,7 @@
 #include "runtime/config/layer.h"
 #include "runtime/config/open_operation.h"
 #include "runtime/graph/build.h"
+#include "runtime/model/rotations.h"
 
 namespace runtime::model {
 
@@ -88,6 +89,21 @@ struct LayerNorm {
 
   double epsilon = 1e-5;
 };
+// Divides the features of each sample, token or pixel by their root mean square; or those of each
+// of `heads` equal parts, which share the weight.
+struct RmsNorm {
+  static constexpr const char* kShortName = "rms_norm";
+
+  double epsilon = 1e-6;
+  int64_t heads = 1;
+};
+// Turns pairs of features of each head by angles that grow with the token's place.
+struct Rotary {
+  static constexpr const char* kShortName = "rotary";
+
+  int64_t heads = 1;
+  Rotations rotations;
+};
 // Token ids [N, T] -> rows of a learned table [N, T, features].
 struct Embedding {
   static constexpr const char* kShortName = "embedding";
@@ -131,11 +147,30 @@ struct Residual {
   bool prefix = true;
 };
 
+// How the results of two branches become one.
+enum class JoinBy { kAdd, kMultiply, kConcat };
+// y = layers(x) joined with other(x), which is x itself if `other` is empty.
+struct Join {
+  static constexpr const char* kShortName = "join";
+
+  std::vector<Layer> layers, other;
+  JoinBy by = JoinBy::kAdd;
+  bool prefix = true;
+};
+// y = function(gate(x)) * up(x): SwiGLU and its relatives.
+struct Gated {
+  static constexpr const char* kShortName = "gated";
+
+  std::vector<Layer> gate, up;
+  int32_t function = RT_ACTIVATION_SILU;
+  bool prefix = true;
+};
+
 // One layer of any type, with the keys that all types have.
 struct Layer {
   std::variant<Conv2d, Linear, Pool2d, AdaptiveAvgPool2d, GlobalAvgPool, Flatten, ImageToTokens,
-               Activation, Softmax, Dropout, BatchNorm, LayerNorm, Embedding, PositionEmbedding,
-               Attention, Open, Block, Residual>
+               Activation, Softmax, Dropout, BatchNorm, LayerNorm, RmsNorm, Embedding,
+               PositionEmbedding, Rotary, Attention, Open, Block, Residual, Join, Gated>
       kind;
   std::string name;            // empty: the short name of the type and a number, "conv1"
   int32_t activation = 0;      // RT_ACTIVATION_*, applied to the output; 0: none
@@ -145,6 +180,10 @@ struct Layer {
   int64_t stage = -1;          // pipeline stage; -1: that of the enclosing layer, or any stage
   std::string shard = "auto";  // tensor parallelism of the weight: auto, none, column or row
 };
+
+// The lists of layers inside a layer, in the order in which they are built; none for most types.
+std::vector<std::vector<Layer>*> lists_of(Layer& layer);
+std::vector<const std::vector<Layer>*> lists_of(const Layer& layer);
 
 // A model: its layers, and the shape of one sample as configurations give it ([channels, height,
 // width], [features] or [length]).

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "runtime/error.h"
+#include "runtime/graph/activations.h"
 #include "runtime/graph/scanner.h"
 #include "runtime/model/declare_layer.h"
 #include "runtime/row_of.h"
@@ -17,24 +18,10 @@ using config::Range;
 using config::Type;
 using Setting = config::Value;
 
-constexpr double kMaxWidth = 16777216;  // channels or features; far above any real layer
-constexpr double kMaxWindow = 4096;     // kernel, stride, padding, dilation
+constexpr double kMaxWindow = 4096;  // kernel, stride, padding, dilation
 
-const Range kWidth = {.minimum = 1, .maximum = kMaxWidth};
 const Range kWindow = {.minimum = 1, .maximum = kMaxWindow};
 const Range kPadding = {.minimum = 0, .maximum = kMaxWindow};
-const Range kAboveZeroToOne = {.minimum = 0, .maximum = 1, .open_minimum = true};
-
-const std::map<std::string, int32_t>& activation_functions() {
-  static const std::map<std::string, int32_t>& all =
-      *new std::map<std::string, int32_t>{{"", 0},
-                                          {"relu", RT_ACTIVATION_RELU},
-                                          {"gelu", RT_ACTIVATION_GELU},
-                                          {"gelu_tanh", RT_ACTIVATION_GELU_TANH},
-                                          {"tanh", RT_ACTIVATION_TANH},
-                                          {"sigmoid", RT_ACTIVATION_SIGMOID}};
-  return all;
-}
 
 // ---- keys of several types
 
@@ -45,7 +32,7 @@ LayerKey<Layer> activation() {
                         .documentation = "applied to the result",
                         .brief = true},
                        [](const Setting& v, Layer& layer) {
-                         layer.activation = activation_functions().at(v.string);
+                         layer.activation = graph::activation_function(v.string);
                        });
 }
 
@@ -66,19 +53,7 @@ LayerKey<Layer> stage() {
       [](const Setting& v, Layer& layer) { layer.stage = v.integer; });
 }
 
-// The key of layers that contain other layers.
-template <class L>
-LayerKey<L> prefix() {
-  return key("prefix", &L::prefix, "its name goes before the names of the parameters inside");
-}
-
 // ---- rules about two keys of a layer
-
-// The position of a value that was given, else of the layer.
-const config::Position& position(const config::Layer& layer, const std::string& key) {
-  const Setting* value = layer.find(key);
-  return value == nullptr ? layer.position : value->position;
-}
 
 bool is_given(const config::Layer& layer, const std::string& key) {
   const Setting* value = layer.find(key);
@@ -116,12 +91,6 @@ void check_pool_padding(const config::Layer& layer, const std::string& path) {
                  "out of range: got " + std::to_string(padding[side]) +
                      ", expected less than the kernel, " + std::to_string(kernel[side]));
   }
-}
-
-DeclaredLayer checked(DeclaredLayer layer,
-                      void (*check)(const config::Layer& layer, const std::string& path)) {
-  layer.type.check = check;
-  return layer;
 }
 
 // ---- types
@@ -263,7 +232,7 @@ DeclaredLayer adaptive_avg_pool2d() {
 
 DeclaredLayer function(const std::string& name, const std::string& documentation) {
   return declare<Activation>(name, documentation, {}, 0,
-                             Activation{activation_functions().at(name)});
+                             Activation{graph::activation_function(name)});
 }
 
 DeclaredLayer dropout() {
@@ -289,36 +258,6 @@ DeclaredLayer layer_norm() {
       {key("eps", &LayerNorm::epsilon, "added to the variance").in(kAboveZeroToOne)}, kActivation);
 }
 
-DeclaredLayer embedding() {
-  return declare<Embedding>(
-      "embedding", "A row of a table for each token.",
-      {key("vocabulary", &Embedding::vocabulary, "rows: number of different tokens")
-           .in(kWidth)
-           .required(),
-       key("features", &Embedding::features, "length of a row").in(kWidth).required()},
-      kWeights);
-}
-
-DeclaredLayer position_embedding() {
-  return declare<PositionEmbedding>(
-      "position_embedding", "Adds a learned row to each token, by its place.",
-      {key("length", &PositionEmbedding::length,
-           "rows of the table, of which the first are used; 0: as many as a sample has tokens")
-           .in({.minimum = 0, .maximum = kMaxWidth})},
-      kWeights);
-}
-
-DeclaredLayer attention() {
-  return declare<Attention>(
-      "attention",
-      "Scaled dot-product attention of tokens that a linear layer has made three times as wide: "
-      "queries, keys, values.",
-      {key("heads", &Attention::heads, "parts of the width that attend on their own")
-           .in(kWidth)
-           .required(),
-       key("causal", &Attention::causal, "no token sees those behind it")});
-}
-
 DeclaredLayer residual() {
   return declare<Residual>(
       "residual", "layers(x) + shortcut(x).",
@@ -328,14 +267,32 @@ DeclaredLayer residual() {
       kActivation | kRepeat);
 }
 
+DeclaredLayer join() {
+  const auto by = custom<Join>(
+      {.name = "by",
+       .required = true,
+       .choices = {"add", "multiply", "concat"},
+       .documentation = "sum or product of the two, or their features side by side"},
+      [](const Setting& v, Join& j) {
+        j.by = row_of<JoinBy>(
+            "by", v.string,
+            {{"add", JoinBy::kAdd}, {"multiply", JoinBy::kMultiply}, {"concat", JoinBy::kConcat}});
+      });
+  return declare<Join>(
+      "join", "Two branches whose results become one.",
+      {list("layers", &Join::layers, "the branch").required(),
+       list("other", &Join::other, "the other branch; empty: x itself"), by, prefix<Join>()},
+      kActivation | kRepeat);
+}
+
 DeclaredLayer block() {
   return declare<Block>("block", "Layers in a row under one name.",
                         {list("layers", &Block::layers, "the layers").required(), prefix<Block>()},
                         kRepeat);
 }
 
-const std::vector<DeclaredLayer>& declared_layers() {
-  static const std::vector<DeclaredLayer>& all = *new std::vector<DeclaredLayer>{
+std::vector<DeclaredLayer> general_layers() {
+  return {
       conv2d(),
       linear(),
       pool("max_pool2d", "Largest element of each window.", true),
@@ -357,23 +314,24 @@ const std::vector<DeclaredLayer>& declared_layers() {
       dropout(),
       batch_norm(),
       layer_norm(),
-      formula({.name = "rms_norm",
-               .signature = "x[R*,D] weight[D] {eps} -> y[R*,D]",
-               .formula = "y = x * reciprocal(sqrt(mean(x * x, 1) + eps)) * weight",
-               .documentation = "Divides the features of each sample or token, the channels of "
-                                "each pixel, by their root mean square.",
-               .attributes = {{.name = "eps",
-                               .type = Type::kNumber,
-                               .default_text = "1e-06",
-                               .range = kAboveZeroToOne,
-                               .documentation = "added to the mean square"}},
-               .parameters = {{.name = "weight", .constant = true, .value = 1}}}),
-      embedding(),
-      position_embedding(),
-      attention(),
+      formula({.name = "silu",
+               .signature = "x -> y",
+               .formula = "y = x * sigmoid(x)",
+               .documentation = "x * sigmoid(x).",
+               .attributes = {},
+               .parameters = {}}),
       residual(),
+      join(),
       block(),
   };
+}
+
+const std::vector<DeclaredLayer>& declared_layers() {
+  static const std::vector<DeclaredLayer>& all = *new auto([] {
+    std::vector<DeclaredLayer> layers = general_layers();
+    for (DeclaredLayer& layer : token_layers()) layers.push_back(std::move(layer));
+    return layers;
+  }());
   return all;
 }
 
@@ -419,6 +377,17 @@ Layer to_layer(const config::Layer& from) {
 }
 
 }  // namespace
+
+const config::Position& position(const config::Layer& layer, const std::string& key) {
+  const Setting* value = layer.find(key);
+  return value == nullptr ? layer.position : value->position;
+}
+
+DeclaredLayer checked(DeclaredLayer layer,
+                      void (*check)(const config::Layer& layer, const std::string& path)) {
+  layer.type.check = check;
+  return layer;
+}
 
 std::vector<LayerKey<Layer>> common_keys(unsigned which) {
   std::vector<LayerKey<Layer>> keys;

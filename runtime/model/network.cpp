@@ -9,6 +9,7 @@
 #include "runtime/error.h"
 #include "runtime/graph/build.h"
 #include "runtime/model/open_layer.h"
+#include "runtime/model/turn_tables.h"
 
 namespace runtime::model {
 
@@ -305,16 +306,20 @@ class NetworkBuilder {
     return build_.softmax(x);
   }
 
+  // Adds the inputs that random masks depend on.
+  void read_step() {
+    if (net_.step != graph::kNone) return;
+    net_.step = input("step", {1}, RT_INT64);
+    net_.sample_base = input("sample_base", {1}, RT_INT64);
+  }
+
   ValueId emit(const Dropout& d, const Layer&, const std::string&, ValueId x) {
     const int64_t stream =
         // Counted for evaluation too, so that a layer's stream of random numbers is always the
         // same.
         dropouts_++;
     if (!options_.training || d.probability == 0) return x;
-    if (net_.step == graph::kNone) {
-      net_.step = input("step", {1}, RT_INT64);
-      net_.sample_base = input("sample_base", {1}, RT_INT64);
-    }
+    read_step();
     return build_.dropout(x, net_.step, net_.sample_base, d.probability, options_.seed, stream);
   }
 
@@ -340,6 +345,48 @@ class NetworkBuilder {
     return build_.layer_norm(x, gamma, beta, ln.epsilon);
   }
 
+  // [.., heads * width] as [.., heads, width]; throws unless the heads divide the features.
+  ValueId by_head(ValueId x, int64_t heads, const char* what) {
+    Dims split = dims(x);
+    if (split.back() % heads != 0) {
+      fail(std::string(what) + " of " + std::to_string(heads) + " heads on " +
+           graph::to_string(split) + ": expected a multiple of the heads as the last dimension");
+    }
+    split.back() /= heads;
+    split.insert(split.end() - 1, heads);
+    return net_.graph.reshape(x, split);
+  }
+
+  ValueId emit(const RmsNorm& norm, const Layer&, const std::string& name, ValueId x) {
+    const Dims whole = dims(x);
+    if (norm.heads > 1) x = by_head(in_order(x), norm.heads, "rms_norm");
+    const ValueId gamma = feature_parameter(name + ".weight", dims(x).back(), 1);
+    const ValueId y = build_.rms_norm(x, gamma, norm.epsilon);
+    return norm.heads > 1 ? net_.graph.reshape(y, whole) : y;
+  }
+
+  ValueId emit(const Rotary& rotary, const Layer&, const std::string&, ValueId x) {
+    const Dims in = dims(x);
+    const int64_t width = in.back() / rotary.heads;
+    const int64_t columns = rotary.rotations.columns != 0 ? rotary.rotations.columns : width;
+    if (in.size() != 3 || in[2] % rotary.heads != 0 || columns > width || columns % 2 != 0) {
+      fail("rotary turns " + std::to_string(columns) + " features of each of " +
+           std::to_string(rotary.heads) + " heads, its input is " + graph::to_string(in) +
+           "; expected tokens [N, T, C] with heads of at least so many features, an even number");
+    }
+    const int64_t places = extends() ? model_.input[0] : in[1];
+    ValueId turns = turns_.find(net_.graph, rotary.rotations, columns, places, options_.dtype);
+    if (extends()) turns = build_.embedding(place(), turns);
+    return build_.rotary(x, turns, rotary.heads);
+  }
+
+  // The place of the token that extends a text, an input.
+  ValueId place() {
+    ValueId& position = net_.cache.position;
+    if (position == graph::kNone) position = input("position", {1, 1}, RT_INT32);
+    return position;
+  }
+
   ValueId emit(const Embedding& e, const Layer& layer, const std::string& name, ValueId x) {
     // Data sets give token ids as float32, which is exact up to 2^24.
     x = build_.cast(in_order(x), RT_INT32);
@@ -357,9 +404,7 @@ class NetworkBuilder {
            std::to_string(in[1]) + " tokens; raise the length or shorten model.input");
     ValueId positions = table(layer, name, rows, in[2]);
     if (extends()) {
-      ValueId& position = net_.cache.position;
-      if (position == graph::kNone) position = input("position", {1, 1}, RT_INT32);
-      positions = build_.embedding(position, positions);
+      positions = build_.embedding(place(), positions);
     } else if (rows > in[1]) {
       positions = build_.node1(RT_OP_SLICE, {positions}, {in[1], in[2]},
                                {{RT_ATTR_AXIS, int64_t{0}}, {RT_ATTR_START, int64_t{0}}});
@@ -411,26 +456,72 @@ class NetworkBuilder {
     return x;
   }
 
-  ValueId emit(const Residual& residual, const Layer&, const std::string& name, ValueId x) {
-    const std::string prefix = inside(residual.prefix, name);
-    if (residual.prefix) add_block(name);
+  // The results of two branches, with their features in the same order.
+  struct Branches {
+    ValueId first, second;
+  };
+  // A list of layers, and what goes before the names of those without a name of their own.
+  struct Branch {
+    const std::vector<Layer>& layers;
+    const char* unnamed;
+  };
+
+  Branches branches(const Branch& first, const Branch& second, const std::string& prefix,
+                    ValueId x) {
+    const std::string layer = build_.layer;
     const Dims image = image_;
-    ValueId main = x, shortcut = x;
-    sequence(residual.layers, prefix, &main);
-    const Dims main_image = std::exchange(image_, image);
-    sequence(residual.shortcut, prefix, &shortcut, "shortcut.");
-    build_.layer = name;
-    if (image_ != main_image) {  // the branches have their features in different orders
-      shortcut = in_order(shortcut);
-      image_ = main_image;
-      main = in_order(main);
+    Branches y{x, x};
+    sequence(first.layers, prefix, &y.first, first.unnamed);
+    const Dims first_image = std::exchange(image_, image);
+    sequence(second.layers, prefix, &y.second, second.unnamed);
+    build_.layer = layer;
+    if (image_ != first_image) {
+      y.second = in_order(y.second);
+      image_ = first_image;
+      y.first = in_order(y.first);
     }
-    if (dims(main) != dims(shortcut)) {
-      fail("residual: layers give " + graph::to_string(dims(main)) + ", the shortcut " +
-           graph::to_string(dims(shortcut)) +
+    return y;
+  }
+
+  ValueId emit(const Residual& residual, const Layer&, const std::string& name, ValueId x) {
+    if (residual.prefix) add_block(name);
+    const Branches y = branches({residual.layers, ""}, {residual.shortcut, "shortcut."},
+                                inside(residual.prefix, name), x);
+    if (dims(y.first) != dims(y.second)) {
+      fail("residual: layers give " + graph::to_string(dims(y.first)) + ", the shortcut " +
+           graph::to_string(dims(y.second)) +
            "; give the shortcut a 1x1 conv2d with the same stride and channels");
     }
-    return build_.add(main, shortcut);
+    return build_.add(y.first, y.second);
+  }
+
+  ValueId emit(const Join& join, const Layer&, const std::string& name, ValueId x) {
+    const Branches y =
+        branches({join.layers, ""}, {join.other, "other."}, inside(join.prefix, name), x);
+    Dims all = dims(y.first);
+    Dims other = dims(y.second);
+    if (join.by == JoinBy::kConcat && all.size() == other.size()) other.back() = all.back();
+    if (all != other) {
+      fail("join: layers give " + graph::to_string(dims(y.first)) + ", the other branch " +
+           graph::to_string(dims(y.second)) + "; " +
+           (join.by == JoinBy::kConcat ? "all dimensions but the last have to be equal"
+                                       : "they have to be equal"));
+    }
+    if (join.by == JoinBy::kAdd) return build_.add(y.first, y.second);
+    if (join.by == JoinBy::kMultiply) return build_.multiply(y.first, y.second);
+    const Dims image = image_;
+    const ValueId first = in_order(y.first);
+    image_ = image;
+    const ValueId second = in_order(y.second);
+    all.back() += dims(second).back();
+    return build_.node1(RT_OP_CONCAT, {first, second}, all,
+                        {{RT_ATTR_AXIS, static_cast<int64_t>(all.size()) - 1}});
+  }
+
+  ValueId emit(const Gated& gated, const Layer&, const std::string& name, ValueId x) {
+    const Branches y =
+        branches({gated.gate, "gate."}, {gated.up, "up."}, inside(gated.prefix, name), x);
+    return build_.gated_activation(y.first, y.second, gated.function);
   }
 
   [[noreturn]] void fail(const std::string& message) const {
@@ -447,6 +538,7 @@ class NetworkBuilder {
   std::string prefix_;                 // of the list whose layer is being added
   Dims image_;  // [H, W, C] of the flattened image whose order the features still have; empty: none
   int64_t dropouts_ = 0;
+  TurnTables turns_;
 };
 
 }  // namespace

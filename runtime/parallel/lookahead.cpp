@@ -62,6 +62,10 @@ bool Lookahead::accepts(const Node& reader, ValueId v, Demand& demand) const {
       return reads(0);
     case SplitRule::kBroadcast:
       return parameters_.contains(reader.inputs[reads(0) ? 1 : 0]) && passes(reader, demand);
+    case SplitRule::kPair:
+      return passes(reader, demand);
+    case SplitRule::kRows:
+      return reads(0) && accepts_rows(reader, v, demand);
     case SplitRule::kElements:
     case SplitRule::kChannels:
     case SplitRule::kNormalised:
@@ -78,8 +82,16 @@ bool Lookahead::accepts_attention(const Node& reader, Demand& demand) const {
   if (!hint_of(hints_, reader.layer).cuts()) return false;
   const int64_t heads = graph::integer_attribute(reader, RT_ATTR_HEADS, 1);
   Demand behind;
-  demand = {3, dims_[reader.outputs[0]].back() / heads};
+  const int64_t width = dims_[reader.outputs[0]].back();
+  demand = {dims_[reader.inputs[0]].back() / width, width / heads};
   return heads >= ranks_ && passes(reader, behind);
+}
+
+bool Lookahead::accepts_rows(const Node& reader, ValueId v, Demand& demand) const {
+  const int64_t width = dims_[reader.inputs[0]].back();
+  if (width == dims_[v].back() || !passes(reader, demand)) return false;
+  demand.unit = std::lcm(demand.unit, width);
+  return true;
 }
 
 bool Lookahead::passes(const Node& reader, Demand& demand) const {

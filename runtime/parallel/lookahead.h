@@ -50,6 +50,7 @@ class Lookahead {
  private:
   bool accepts(const graph::Node& reader, graph::ValueId v, Demand& demand) const;
   bool passes(const graph::Node& reader, Demand& demand) const;
+  bool accepts_rows(const graph::Node& reader, graph::ValueId v, Demand& demand) const;
   bool accepts_product(const graph::Node& reader, Demand& demand) const;
   bool accepts_attention(const graph::Node& reader, Demand& demand) const;
 

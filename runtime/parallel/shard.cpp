@@ -199,7 +199,10 @@ class Shard {
       case SplitRule::kChannels:
         return by_channel(n);
       case SplitRule::kBroadcast:
+      case SplitRule::kPair:
         return arithmetic(n);
+      case SplitRule::kRows:
+        return by_row(n);
       case SplitRule::kNormalised:
       case SplitRule::kMoments:
         return batch_norm(n);
@@ -336,6 +339,21 @@ class Shard {
     emit_split(std::move(n), out);
   }
 
+  // What is computed from whole rows: those of this rank. The gradients of the other operands,
+  // which all rows share, are partial.
+  void by_row(Node n) {
+    const Split* s = split(n.inputs[0]);
+    if (s == nullptr || s->axis == last_axis(n.inputs[0])) return plain(n);
+    for (size_t i = 1; i < n.inputs.size(); ++i) {
+      n.inputs[i] = whole(n.inputs[i]);
+      fixed_.insert(graph_.storage(n.inputs[i]));
+      n.partial.inputs |= 1u << i;
+    }
+    n.partial.communicator = options_.communicator;
+    const Split out = *s;
+    emit_split(std::move(n), out);
+  }
+
   // A split value combined with a value that is split alike, a parameter that can be split alike,
   // or a value that does not have this axis (broadcasting).
   void arithmetic(Node n) {
@@ -374,16 +392,18 @@ class Shard {
     emit(std::move(n));
   }
 
+  // The operand has `blocks` blocks of the result's width: q, k and v, or the result's columns.
   void attention(Node n) {
-    const ValueId qkv = n.inputs[0];
+    const ValueId x = n.inputs[0];
     const int64_t heads = graph::integer_attribute(n, RT_ATTR_HEADS, 1);
     const int64_t width = dims(n.outputs[0]).back(), depth = width / heads;
-    if (split(qkv) == nullptr) {  // perhaps because there are too few heads
+    if (split(x) == nullptr) {  // perhaps because there are too few heads
       if (heads < options_.ranks) has_enough(n.layer, {.whole = width, .unit = depth}, "heads");
       return plain(n);
     }
-    const Split s = *split(qkv);
-    if (s.axis != last_axis(qkv) || s.blocks != 3 || s.unit % depth != 0) return plain(n);
+    const Split s = *split(x);
+    if (s.axis != last_axis(x) || s.blocks != dims(x).back() / width || s.unit % depth != 0)
+      return plain(n);
     set_attribute(n, RT_ATTR_HEADS, s.length / depth);
     Split out = s;
     out.blocks = 1;

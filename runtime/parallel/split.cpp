@@ -27,6 +27,22 @@ void for_each_run(uint64_t bytes, const Dims& dims, const Split& s, F&& f) {
     f((b * s.whole + s.begin) * inner, b * s.length * inner, s.length * inner);
 }
 
+// The slice counted in elements of an axis behind which `behind` numbers lie, where `inner` lie
+// behind its own; nullopt if it begins or ends inside such an element.
+std::optional<Split> in_units_of(Split s, int64_t inner, int64_t behind) {
+  if (behind == inner) return s;
+  if (behind == 0 || inner == 0) return std::nullopt;
+  if (behind % inner == 0) {
+    const int64_t merged = behind / inner;
+    if (s.unit % merged != 0 || s.whole % merged != 0) return std::nullopt;
+    for (int64_t* size : {&s.whole, &s.unit, &s.begin, &s.length}) *size /= merged;
+    return s;
+  }
+  if (inner % behind != 0) return std::nullopt;
+  for (int64_t* size : {&s.whole, &s.unit, &s.begin, &s.length}) *size *= inner / behind;
+  return s;
+}
+
 }  // namespace
 
 Split part_of(Split split, int rank, int ranks) {
@@ -49,14 +65,17 @@ Dims whole_dims(Dims local, const Split& split) {
 
 std::optional<Split> through_view(const Split& split, const Dims& from, const Dims& to) {
   const int64_t inner = product(from.begin() + split.axis + 1, from.end());
+  std::optional<Split> found;
   for (size_t axis = to.size(); axis-- > 0;) {
     const int64_t behind = product(to.begin() + static_cast<std::ptrdiff_t>(axis) + 1, to.end());
-    if (behind != inner || to[axis] % split.whole != 0) continue;
-    Split s = split.along(static_cast<int>(axis));
-    s.blocks = to[axis] / split.whole;
-    return s;
+    const std::optional<Split> s = in_units_of(split, inner, behind);
+    if (!s || to[axis] % s->whole != 0) continue;
+    // The axis itself goes before one that it is divided or merged into.
+    if (found && behind != inner) continue;
+    found = s->along(static_cast<int>(axis));
+    found->blocks = to[axis] / s->whole;
   }
-  return std::nullopt;
+  return found;
 }
 
 std::vector<std::byte> cut(const std::vector<std::byte>& tensor, const Dims& dims,

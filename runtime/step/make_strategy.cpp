@@ -23,11 +23,10 @@ constexpr int kInterleavedChunks = 2;
 
 bool contains_batch_norm(const std::vector<model::Layer>& layers) {
   return std::any_of(layers.begin(), layers.end(), [](const model::Layer& layer) {
-    if (const auto* block = std::get_if<model::Block>(&layer.kind))
-      return contains_batch_norm(block->layers);
-    if (const auto* residual = std::get_if<model::Residual>(&layer.kind))
-      return contains_batch_norm(residual->layers) || contains_batch_norm(residual->shortcut);
-    return std::holds_alternative<model::BatchNorm>(layer.kind);
+    const auto inside = model::lists_of(layer);
+    return std::holds_alternative<model::BatchNorm>(layer.kind) ||
+           std::any_of(inside.begin(), inside.end(),
+                       [](const auto* list) { return contains_batch_norm(*list); });
   });
 }
 

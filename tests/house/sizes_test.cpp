@@ -22,6 +22,8 @@ const std::set<std::string> kLongHeaders = {
     "runtime/config/config.h",            // one struct for each section of a configuration
     "plugins/host/device.h",              // the handles for one table of the contract
     "plugins/include/rt/kernel.h",        // one table of the contract with its structs
+    "plugins/include/rt/operations.h",    // the names of all operations
+    "runtime/model/layer.h",              // one struct for each type of layer
     "tests/runtime/graph/fake_target.h",  // one device made of tables
 };
 constexpr size_t kLongHeaderLines = 150;
@@ -29,10 +31,10 @@ constexpr size_t kLongHeaderLines = 150;
 // a number when code goes; when one has to rise, say why in the commit. runtime/README.md has the
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
-    {"plugins/host", 6571},     {"plugins/include", 830}, {"plugins/sdk", 2463},
+    {"plugins/host", 6571},     {"plugins/include", 837}, {"plugins/sdk", 2523},
     {"runtime/analysis", 4061}, {"runtime/cli", 5273},    {"runtime/config", 4101},
-    {"runtime/data", 5901},     {"runtime/exec", 4100},   {"runtime/graph", 5179},
-    {"runtime/launch", 4055},   {"runtime/model", 1353},  {"runtime/parallel", 3223},
+    {"runtime/data", 5901},     {"runtime/exec", 4100},   {"runtime/graph", 5300},
+    {"runtime/launch", 4055},   {"runtime/model", 1780},  {"runtime/parallel", 3266},
     {"runtime/step", 1525},     {"runtime/system", 538},  {"runtime/tensor", 694},
     {"runtime/terminal", 419},  {"runtime/train", 7348},  {"runtime/watch", 1349},
 };

@@ -55,6 +55,8 @@ CPU_INLINE float activate(float x) {
     return fast_tanh(x);
   } else if constexpr (kFunction == RT_ACTIVATION_SIGMOID) {
     return fast_sigmoid(x);
+  } else if constexpr (kFunction == RT_ACTIVATION_SILU) {
+    return x * fast_sigmoid(x);
   } else if constexpr (kFunction == RT_ACTIVATION_EXP) {
     return fast_exp(x);
   } else if constexpr (kFunction == RT_ACTIVATION_LOG) {
@@ -67,7 +69,7 @@ CPU_INLINE float activate(float x) {
 }
 
 // dy times the derivative of the activation. s is y for relu, tanh and sigmoid, and x for the
-// gelus.
+// gelus and silu.
 template <int32_t kFunction>
 CPU_INLINE float activate_backward(float dy, float s) {
   if constexpr (kFunction == RT_ACTIVATION_RELU) {
@@ -83,6 +85,9 @@ CPU_INLINE float activate_backward(float dy, float s) {
     return dy * (cdf + s * cdf * (1.0f - cdf) * slope);
   } else if constexpr (kFunction == RT_ACTIVATION_TANH) {
     return dy * (1.0f - s * s);
+  } else if constexpr (kFunction == RT_ACTIVATION_SILU) {
+    const float sigmoid = fast_sigmoid(s);
+    return dy * (sigmoid + s * sigmoid * (1.0f - sigmoid));
   } else {
     return dy * s * (1.0f - s);
   }

@@ -17,6 +17,16 @@ struct ElementwiseKernels {
   void (*activation)(int32_t function, const float* x, float* y, int64_t count);
   void (*activation_backward)(int32_t function, const float* dy, const float* s, float* dx,
                               int64_t count);
+  // y = f(gate) up, and its gradients. `function` is one of gated_activation. y may be gate or up,
+  // dgate and dup any operand.
+  void (*gated_activation)(int32_t function, const float* gate, const float* up, float* y,
+                           int64_t count);
+  void (*gated_activation_backward)(int32_t function, const float* dy, const float* gate,
+                                    const float* up, float* dgate, float* dup, int64_t count);
+  // Turns `heads` heads of `width` columns of one row: `half` pairs of each, by `half` cosines and
+  // then sines. y may be x.
+  void (*rotate_row)(const float* x, const float* turns, int64_t heads, int64_t width, int64_t half,
+                     bool inverse, float* y);
 
   // c = a op b. An operand advances by its step: 0 for one value that is repeated, 1 for an array.
   void (*binary)(Binary op, const float* a, int64_t a_step, const float* b, int64_t b_step,

@@ -48,6 +48,13 @@ struct NormKernels {
   void (*layer_norm_backward_rows)(const float* dy, const float* x, const float* gamma,
                                    const float* saved, float* dx, double* sums, int64_t rows,
                                    int64_t columns);
+  // The same without a mean: `saved` holds 1 / sqrt(mean of x^2 + epsilon) of each row.
+  void (*rms_norm_rows)(const float* x, const float* gamma, float epsilon, float* y, float* saved,
+                        int64_t rows, int64_t columns);
+  // dgamma [columns] of these rows is added to `sums`.
+  void (*rms_norm_backward_rows)(const float* dy, const float* x, const float* gamma,
+                                 const float* saved, float* dx, double* sums, int64_t rows,
+                                 int64_t columns);
 };
 
 }  // namespace backends::cpu::kernels

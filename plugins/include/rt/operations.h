@@ -27,6 +27,8 @@
 #define RT_OP_DIVIDE "divide"
 #define RT_OP_SCALE "scale"
 #define RT_OP_DROPOUT "dropout"
+#define RT_OP_GATED_ACTIVATION "gated_activation" /* these two since minor version 2 */
+#define RT_OP_GATED_ACTIVATION_BACKWARD "gated_activation_backward"
 /* Reductions */
 #define RT_OP_REDUCE "reduce"
 #define RT_OP_SQUARE_SUM "square_sum"
@@ -58,9 +60,12 @@
 #define RT_OP_BATCH_NORM_BACKWARD_APPLY "batch_norm_backward_apply"
 #define RT_OP_LAYER_NORM "layer_norm"
 #define RT_OP_LAYER_NORM_BACKWARD "layer_norm_backward"
+#define RT_OP_RMS_NORM "rms_norm" /* these two since minor version 2 */
+#define RT_OP_RMS_NORM_BACKWARD "rms_norm_backward"
 /* Attention */
 #define RT_OP_ATTENTION "attention"
 #define RT_OP_ATTENTION_BACKWARD "attention_backward"
+#define RT_OP_ROTARY "rotary" /* since minor version 2 */
 /* Look-up and data movement */
 #define RT_OP_EMBEDDING "embedding"
 #define RT_OP_EMBEDDING_BACKWARD "embedding_backward"
@@ -87,6 +92,8 @@
 #define RT_ACTIVATION_LOG 7 /* the natural logarithm */
 #define RT_ACTIVATION_SQRT 8
 #define RT_ACTIVATION_RECIPROCAL 9 /* 1 / x */
+/* Since minor version 2, and for gated_activation and its gradient alone. */
+#define RT_ACTIVATION_SILU 10 /* x * sigmoid(x) */
 
 /* Values of attribute "function" of reduce */
 #define RT_REDUCE_SUM 1
@@ -114,11 +121,12 @@
 #define RT_ATTR_ALPHA "alpha"                         /* N [1] scale */
 #define RT_ATTR_BETA "beta"                           /* N [0] scale */
 #define RT_ATTR_VALUE "value"                         /* N [0] fill */
-#define RT_ATTR_AXES "axes"     /* I reduce: mask with bit 1 << axis for every reduced axis */
-#define RT_ATTR_HEADS "heads"   /* I attention */
-#define RT_ATTR_CAUSAL "causal" /* I [0] attention */
-#define RT_ATTR_AXIS "axis"     /* I concat, slice, pad */
-#define RT_ATTR_START "start"   /* I [0] slice, pad */
+#define RT_ATTR_AXES "axes"       /* I reduce: mask with bit 1 << axis for every reduced axis */
+#define RT_ATTR_HEADS "heads"     /* I attention, rotary */
+#define RT_ATTR_CAUSAL "causal"   /* I [0] attention */
+#define RT_ATTR_INVERSE "inverse" /* I [0] rotary */
+#define RT_ATTR_AXIS "axis"       /* I concat, slice, pad */
+#define RT_ATTR_START "start"     /* I [0] slice, pad */
 #define RT_ATTR_PERMUTATION \
   "permutation"                     /* I transpose: bits 4i..4i+3: input axis of output axis i */
 #define RT_ATTR_EPSILON "epsilon"   /* N normalisations, adamw */

@@ -90,7 +90,7 @@ def mesh(r):
 def every_layer(layers):
     for layer in layers:
         yield layer
-        yield from every_layer(layer.get("layers", []) + layer.get("shortcut", []))
+        yield from every_layer(sum((layer.get(key, []) for key in ("layers", "shortcut", "other", "gate", "up")), []))
 
 
 def has(config, kind):

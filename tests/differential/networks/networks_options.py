@@ -52,23 +52,38 @@ def gpt(r):
     return model, 12
 
 
-MODELS = {"mlp": mlp, "lenet": lenet, "convolutions": convolutions, "residual": residual, "gpt": gpt}
+def llama(r):
+    """Root mean square normalisation, rotary positions and SwiGLU; the attention is the packed one."""
+    attention = [{"type": "rms_norm", "name": "ln_1"}, linear("qkv", 24, bias=False), {"type": "rms_norm", "name": "q_norm", "heads": 6},
+                 {"type": "rotary", "heads": 6}, {"type": "attention", "heads": 2, "causal": True}, linear("o_proj", 8, bias=False)]
+    mlp_ = [{"type": "rms_norm", "name": "ln_2"},
+            {"type": "gated", "prefix": False, "gate": [linear("gate_proj", 12, bias=False)], "up": [linear("up_proj", 12, bias=False)],
+             "function": r.choice(("silu", "gelu"))}, linear("down_proj", 8, bias=False)]
+    layers = [{"type": "embedding", "name": "wte", "vocabulary": 12, "features": 8},
+              {"type": "block", "name": "h", "repeat": 2, "layers": [{"type": "residual", "prefix": False, "layers": attention},
+                                                                     {"type": "residual", "prefix": False, "layers": mlp_}]},
+              {"type": "rms_norm", "name": "ln_f"}, linear("head", 12, bias=False)]
+    return {"input": [6], "layers": layers}, 12
+
+
+MODELS = {"mlp": mlp, "lenet": lenet, "convolutions": convolutions, "residual": residual, "gpt": gpt,
+          "llama": llama}
 
 
 def options_case(seed):
     r = random.Random(f"options {seed}")
-    name = r.choice(("mlp", "lenet", "convolutions", "residual", "residual", "gpt", "gpt"))
+    name = r.choice(("mlp", "lenet", "convolutions", "residual", "residual", "gpt", "gpt", "llama"))
     model, classes = MODELS[name](r)
     classes = classes or model["outputs"]
     size = r.choice((4, 6, 7, 8, 12))
     samples = size * r.randint(1, 3) + r.choice((0, 0, 1, size - 1, size // 2))
     config = {"model": model, "dataset": {"shuffle": False}, "training": {"global_batch_size": size, "steps": 5}}
-    data = {"samples": samples, "vocabulary": 12 if name == "gpt" else 0, "start": r.choice(("given", "given", "own"))}
+    data = {"samples": samples, "vocabulary": 12 if name in ("gpt", "llama") else 0, "start": r.choice(("given", "given", "own"))}
     config["optimizer"] = optimizer(r)
     config["lr_scheduler"] = lr_scheduler(r, config["optimizer"]["lr"], size)
     parallel_options(r, config, name == "residual")
     training_options(r, config, name, has_blocks(model.get("layers", [])))
-    if name == "gpt":
+    if name in ("gpt", "llama"):
         data["kind"] = "language_model"
         config["dataset"].update(format="tokens", path="x.tokens", classes=classes)
         if r.random() < 0.3:

@@ -49,7 +49,7 @@ class Networks:
         """Adds common keys at random. `after` is the shape behind the layer; the layer may repeat if it equals the shape
         before it."""
         kind = layer["type"]
-        if kind in ("conv2d", "linear", "residual") and self.chance(0.45):
+        if kind in ("conv2d", "linear", "residual", "join") and self.chance(0.45):
             layer["activation"] = self.activation()
         if kind in ("batch_norm", "layer_norm", "rms_norm") and self.chance(0.35):
             layer["activation"] = self.activation()
@@ -137,7 +137,7 @@ class Networks:
         return {"type": "adaptive_avg_pool2d", "size": size[0] if size[0] == size[1] else size}, ("image", shape[1], *size)
 
     def plain(self, shape):
-        kind = self.r.choice(ACTIVATIONS + ("softmax", "dropout"))
+        kind = self.r.choice(ACTIVATIONS + ("softmax", "dropout", "silu"))
         if kind == "relu" and self.smooth:
             kind = "tanh"
         layer = {"type": kind}
@@ -153,6 +153,8 @@ class Networks:
         layer = {"type": kind}
         if self.chance(0.3):
             layer["eps"] = self.r.choice((1e-5, 1e-3, 0.1))
+        if kind == "rms_norm" and shape[0] == "tokens" and self.chance(0.5):
+            layer["heads"] = self.r.choice([h for h in range(1, shape[2] + 1) if shape[2] % h == 0])
         if kind == "batch_norm" and self.chance(0.3):
             layer["momentum"] = self.r.choice((0.01, 0.3, 0.9, 1.0))
         return layer, shape
@@ -175,6 +177,44 @@ class Networks:
         if self.chance(0.5):
             inner[1]["causal"] = self.r.choice((True, False))
         return {"type": "block", "layers": inner}, ("tokens", shape[1], heads * width)
+
+    def rotary(self, shape):
+        """Turns tokens whose heads have at least two features."""
+        heads = self.r.choice([h for h in range(1, shape[2] + 1) if shape[2] % h == 0])
+        width = shape[2] // heads
+        if width < 2:
+            return None
+        layer = {"type": "rotary", "heads": heads}
+        if width % 2 or self.chance(0.3):
+            layer["columns"] = self.r.choice(range(2, width + 1, 2))
+        if self.chance(0.5):
+            layer["base"] = self.r.choice((100.0, 10000, 500000.0))
+        if self.chance(0.3):
+            layer.update(scaling="linear", factor=self.r.choice((1, 2.5, 8)))
+        return layer, shape
+
+    def join(self, shape, depth):
+        """Two branches, by a sum, a product or side by side, or as the gate of the other."""
+        layers, after = self.sequence(shape, self.r.randint(1, 2), depth + 1)
+        if not layers:
+            return None
+        other = self.bridge(shape, after)
+        if other is None:
+            return None
+        if not other and self.chance(0.5):
+            other = self.keeping(shape, depth)
+        if self.chance(0.4):
+            function = self.r.choice(("silu", "gelu", "gelu_tanh", "tanh", "sigmoid") + (() if self.smooth else ("relu",)))
+            layer = {"type": "gated", "gate": layers, "function": function}
+            return ({**layer, "up": other} if other else layer), after
+        by = self.r.choice(("add", "multiply", "concat"))
+        layer = {"type": "join", "layers": layers, "by": by}
+        if other:
+            layer["other"] = other
+        if by != "concat":
+            return layer, after
+        at = 1 if after[0] == "image" else len(after) - 1
+        return layer, (*after[:at], 2 * after[at], *after[at + 1:])
 
     def position_embedding(self, shape):
         layer = {"type": "position_embedding"}
@@ -242,7 +282,8 @@ class Networks:
         return ({"type": "block", "layers": layers}, after) if layers else None
 
     def candidates(self, shape, depth):
-        nested = [lambda s: self.residual(s, depth)] * 2 + [lambda s: self.block(s, depth)] if depth < 3 else []
+        nested = [lambda s: self.residual(s, depth)] * 2 + [lambda s: self.block(s, depth), lambda s: self.join(s, depth)]
+        nested = nested if depth < 3 else []
         every = [self.plain, self.plain, self.normalisation, self.normalisation] + nested
         if shape[0] == "image":
             to_vector = [lambda s: ({"type": "flatten"}, ("vector", elements(s))),
@@ -254,7 +295,7 @@ class Networks:
         if shape[0] == "tokens":
             to_vector = [lambda s: ({"type": "flatten"}, ("vector", elements(s))),
                          lambda s: ({"type": "global_avg_pool"}, ("vector", s[2]))]
-            return every + [self.linear] * 3 + [self.attention] * 2 + [self.position_embedding] + \
+            return every + [self.linear] * 3 + [self.attention] * 2 + [self.position_embedding, self.rotary] + \
                 ([self.r.choice(to_vector)] if self.chance(0.15) and self.to_vectors else [])
         return every + [self.linear] * 4
 
@@ -458,7 +499,7 @@ def has_blocks(layers):
         named = layer.get("prefix", True)
         if named and (layer["type"] == "residual" or (layer["type"] == "block" and layer.get("repeat", 1) > 1)):
             return True
-        if has_blocks(layer.get("layers", []) + layer.get("shortcut", [])):
+        if has_blocks(sum((layer.get(key, []) for key in ("layers", "shortcut", "other", "gate", "up")), [])):
             return True
     return False
 

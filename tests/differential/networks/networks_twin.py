@@ -24,14 +24,17 @@ ACTIVATIONS = {
     "gelu_tanh": lambda x: 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
     "tanh": torch.tanh,
     "sigmoid": torch.sigmoid,
+    "silu": F.silu,
 }
 # The default name of an unnamed layer, before its number.
 SHORT_NAMES = {
     "conv2d": "conv", "linear": "fc", "max_pool2d": "pool", "avg_pool2d": "pool", "adaptive_avg_pool2d": "adaptive_pool",
     "global_avg_pool": "global_pool", "flatten": "flatten", "image_to_tokens": "tokens", "softmax": "softmax",
     "dropout": "dropout", "batch_norm": "bn", "layer_norm": "ln", "rms_norm": "rms_norm", "embedding": "embedding",
-    "position_embedding": "position", "attention": "attention", "block": "block", "residual": "residual",
+    "position_embedding": "position", "attention": "attention", "block": "block", "residual": "residual", "join": "join",
+    "gated": "gated", "rotary": "rotary", "silu": "silu",
 }
+CONTAINERS = ("block", "residual", "join", "gated")
 
 
 class Unsupported(Exception):
@@ -212,11 +215,11 @@ class Network:
         kind = layer["type"]
         self.run.types.add(kind)
         self.run.pairs.add((self.run.last, kind))
-        if kind not in ("block", "residual"):
+        if kind not in CONTAINERS:
             self.run.last = kind
         if kind in ACTIVATIONS:
             x = self.run.activation(kind, x)
-        elif kind in ("block", "residual"):
+        elif kind in CONTAINERS:
             x = getattr(self, kind)(layer, name + "." if layer.get("prefix", True) else prefix, x)
         else:
             x = getattr(self, kind)(layer, name, x)
@@ -231,20 +234,36 @@ class Network:
     def block(self, layer, prefix, x):
         return self.sequence(layer["layers"], prefix, x)
 
-    def residual(self, layer, prefix, x):
-        last, image = self.run.last, self.image
-        y = self.sequence(layer["layers"], prefix, x)
+    def branches(self, layer, prefix, x, first, second):
+        """The results of two lists of layers, each given as its key and what goes before the names of unnamed layers."""
+        last, image, kind = self.run.last, self.image, layer["type"]
+        y = self.sequence(layer[first[0]], prefix, x, first[1])
         end, self.run.last = self.run.last, last
         main_image, self.image = self.image, image
-        shortcut = self.sequence(layer.get("shortcut", []), prefix, x, "shortcut.")
+        other = self.sequence(layer.get(second[0], []), prefix, x, second[1])
         if self.image != main_image:
             self.image = None
-        self.run.pairs.add((self.run.last, "residual"))
-        self.run.pairs.add((end, "residual"))
-        self.run.last = "residual"
-        if y.shape != shortcut.shape:
-            raise Unsupported(f"branches of {tuple(y.shape)} and {tuple(shortcut.shape)}")
+        self.run.pairs.add((self.run.last, kind))
+        self.run.pairs.add((end, kind))
+        self.run.last = kind
+        if y.shape != other.shape and layer.get("by") != "concat":
+            raise Unsupported(f"branches of {tuple(y.shape)} and {tuple(other.shape)}")
+        return y, other
+
+    def residual(self, layer, prefix, x):
+        y, shortcut = self.branches(layer, prefix, x, ("layers", ""), ("shortcut", "shortcut."))
         return y + shortcut
+
+    def join(self, layer, prefix, x):
+        y, other = self.branches(layer, prefix, x, ("layers", ""), ("other", "other."))
+        if layer["by"] == "concat":
+            self.image = None
+            return torch.cat([y, other], 1 if y.dim() == 4 else -1)
+        return y + other if layer["by"] == "add" else y * other
+
+    def gated(self, layer, prefix, x):
+        gate, up = self.branches(layer, prefix, x, ("gate", "gate."), ("up", "up."))
+        return self.run.activation(layer.get("function", "silu"), gate) * up
 
     def penalise(self, layer, name):
         if layer.get("l2", 0) > 0:
@@ -390,9 +409,25 @@ class Network:
         image = x.dim() == 4
         if image:
             x = x.permute(0, 2, 3, 1)
+        shape = x.shape
+        x = x.reshape(*shape[:-1], layer.get("heads", 1), -1)
         weight = self.run.get(name + ".weight", Parameter((x.shape[-1],), "gamma", layer))
         y = x * torch.rsqrt((x * x).mean(-1, keepdim=True) + layer.get("eps", 1e-6)) * weight
+        y = y.reshape(shape)
         return y.permute(0, 3, 1, 2) if image else y
+
+    def rotary(self, layer, name, x):
+        n, t, width = x.shape
+        heads = x.reshape(n, t, layer["heads"], -1)
+        d = layer.get("columns", 0) or heads.shape[-1]
+        pairs = layer.get("base", 10000.0) ** -(torch.arange(0, d, 2, dtype=torch.float64) / d)
+        if layer.get("scaling", "none") == "linear":
+            pairs = pairs / layer["factor"]
+        angles = torch.arange(t, dtype=torch.float64)[:, None, None] * pairs
+        cosine, sine = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+        first, second, rest = heads[..., :d // 2], heads[..., d // 2:d], heads[..., d:]
+        y = torch.cat([first * cosine - second * sine, second * cosine + first * sine, rest], -1)
+        return y.reshape(n, t, width)
 
     def embedding(self, layer, name, x):
         if x.dim() != 2:

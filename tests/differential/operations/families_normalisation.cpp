@@ -1,7 +1,7 @@
-// The families (family.h) of batch and layer normalisation, split batch normalisation, and
-// attention. An error is allowed if small disturbances of the operands cause as much. x is not
-// disturbed (kExact of its row), because that would excuse rounding errors of the mean, which are
-// faults of the implementation.
+// The families (family.h) of batch, layer and root mean square normalisation, split batch
+// normalisation, and attention. An error is allowed if small disturbances of the operands cause as
+// much. x is not disturbed (kExact of its row), because that would excuse rounding errors of the
+// mean, which are faults of the implementation.
 #include <algorithm>
 #include <cmath>
 
@@ -61,12 +61,21 @@ Builder layer_norm_forward(const Sizes& s, rt_dtype dtype) {
       .number(RT_ATTR_EPSILON, epsilon_of(s));
 }
 
-Builder norm_backward(const char* operation, const Sizes& s, rt_dtype dtype, const Case& forward) {
+Builder rms_norm_forward(const Sizes& s, rt_dtype dtype) {
+  Builder b(RT_OP_RMS_NORM, dtype, "");
+  b.in(x_of(s), kX).wide_in({s["c"]}, kGamma).out(x_of(s));
+  return b.number(RT_ATTR_EPSILON, epsilon_of(s));
+}
+
+// `vectors`: of learned numbers, whose gradients follow dx.
+Builder norm_backward(const char* operation, const Sizes& s, rt_dtype dtype, const Case& forward,
+                      int vectors = 2) {
   const Dims c = {s["c"]};
   Builder b(operation, dtype, "");
   b.in(x_of(s), Values{-1.0, 1.0, 13}).in(x_of(s), kX).wide_in(c, kGamma);
-  b.out(x_of(s)).wide_out(c).wide_out(c).number(RT_ATTR_EPSILON, epsilon_of(s));
-  return b.forward(forward);
+  b.out(x_of(s)).wide_out(c);
+  if (vectors > 1) b.wide_out(c);
+  return b.number(RT_ATTR_EPSILON, epsilon_of(s)).forward(forward);
 }
 
 // A family of normalisations over x.
@@ -136,6 +145,22 @@ void add_layer_norm(Families& families) {
         // If a row has two elements, its gradient is zero but for epsilon, so rounding decides it.
         if (s["c"] == 2) return std::nullopt;
         return norm_backward(RT_OP_LAYER_NORM_BACKWARD, s, dtype, layer_norm_forward(s, dtype))
+            .get();
+      }));
+  families.back().terms = [](const Sizes& s, const std::vector<std::vector<double>>& inputs) {
+    return backward_terms(s, inputs, true);
+  };
+}
+
+void add_rms_norm(Families& families) {
+  families.push_back(norm(RT_OP_RMS_NORM, [](const Sizes& s, rt_dtype dtype) {
+    return std::optional<Case>(rms_norm_forward(s, dtype).get());
+  }));
+  families.push_back(
+      norm(RT_OP_RMS_NORM_BACKWARD, [](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
+        // If a row has one element, its gradient is zero but for epsilon, so rounding decides it.
+        if (s["c"] == 1) return std::nullopt;
+        return norm_backward(RT_OP_RMS_NORM_BACKWARD, s, dtype, rms_norm_forward(s, dtype), 1)
             .get();
       }));
   families.back().terms = [](const Sizes& s, const std::vector<std::vector<double>>& inputs) {
@@ -250,6 +275,7 @@ Family attention_family(const char* operation,
 void add_normalisation(Families& families) {
   add_batch_norm(families);
   add_layer_norm(families);
+  add_rms_norm(families);
   add_batch_norm_parts(families);
 }
 

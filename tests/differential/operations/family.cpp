@@ -16,6 +16,7 @@ Families make_families() {
   add_elementwise(families);
   add_reductions(families);
   add_losses(families);
+  add_gated(families);
   add_normalisation(families);
   add_attention(families);
   add_movement(families);

@@ -119,6 +119,7 @@ using Families = std::vector<Family>;
 void add_linear(Families& families);         // families_linear.cpp
 void add_pooling(Families& families);        // families_linear.cpp
 void add_elementwise(Families& families);    // families_elementwise.cpp
+void add_gated(Families& families);          // families_gate.cpp
 void add_reductions(Families& families);     // families_elementwise.cpp
 void add_losses(Families& families);         // families_losses.cpp
 void add_normalisation(Families& families);  // families_normalisation.cpp

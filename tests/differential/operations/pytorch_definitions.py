@@ -87,6 +87,41 @@ def activation_backward(a, inputs, _, name):
     return [activate_backward(ACTIVATIONS[a["function"]], *inputs)]
 
 
+# --- gated activations and rotary positions
+
+
+def gated(a, gate, up):
+    return (F.silu(gate) if a["function"] == 10 else activate(ACTIVATIONS[a["function"]], gate)) * up
+
+
+@operation("gated_activation")
+def gated_activation(a, inputs, _, name):
+    return [gated(a, *inputs)]
+
+
+@operation("gated_activation_backward")
+def gated_activation_backward(a, inputs, _, name):
+    dy, gate, up = inputs
+    if a["function"] == 10:
+        return [torch.ops.aten.silu_backward(dy * up, gate), dy * F.silu(gate)]
+    function = ACTIVATIONS[a["function"]]
+    f = activate(function, gate)
+    return [activate_backward(function, dy * up, gate if function.startswith("gelu") else f), dy * f]
+
+
+@operation("rotary")
+def rotary(a, inputs, _, name):
+    x, turns = inputs
+    d = turns.shape[-1]
+    rows = x.reshape(-1, a["heads"], x.shape[-1] // a["heads"])
+    repeats = rows.shape[0] // max(1, turns.numel() // d)
+    angles = turns.reshape(-1, 1, d).repeat(repeats, 1, 1)
+    cosine, sine = angles[..., :d // 2], angles[..., d // 2:] * (-1 if a["inverse"] else 1)
+    first, second, rest = rows[..., :d // 2], rows[..., d // 2:d], rows[..., d:]
+    turned = [first * cosine - second * sine, second * cosine + first * sine, rest]
+    return [torch.cat(turned, -1).reshape(x.shape)]
+
+
 # --- linear algebra, convolution, pooling
 
 
@@ -456,6 +491,21 @@ def layer_norm_backward(a, inputs, forward, name):
         return normalised(x, gamma, beta, mean, (x - mean).square().mean(-1, keepdim=True), a["epsilon"])
 
     return gradients(by_formula, [x, gamma, torch.zeros_like(gamma)], dy)
+
+
+def rms_norm_of(a, x, gamma):
+    return x * (x.square().mean(-1, keepdim=True) + a["epsilon"]).rsqrt() * gamma
+
+
+@operation("rms_norm")
+def rms_norm(a, inputs, _, name):
+    return [F.rms_norm(inputs[0], inputs[0].shape[-1:], inputs[1], a["epsilon"])]
+
+
+@operation("rms_norm_backward")
+def rms_norm_backward(a, inputs, forward, name):
+    dy, x, gamma = inputs
+    return gradients(lambda x, gamma: rms_norm_of(a, x, gamma), [x, gamma], dy)
 
 
 @operation("batch_norm_statistics")

@@ -213,6 +213,19 @@ TEST_F(GradientTest, Attention) {
                               weighted_sum(build_.attention(qkv, 1, false))));
 }
 
+TEST_F(GradientTest, GatedActivations) {
+  const ValueId gate = parameter("gate", {3, 4}), up = parameter("up", {3, 4});
+  const ValueId swish = build_.gated_activation(gate, up, RT_ACTIVATION_SILU);
+  const ValueId gelu = build_.gated_activation(gate, up, RT_ACTIVATION_GELU);
+  expect_gradients(weighted_sum(build_.add(swish, gelu)));
+}
+
+TEST_F(GradientTest, Rotary) {
+  const ValueId x = parameter("x", {2, 3, 10});
+  const ValueId turns = constant("turns", {3, 4}, test::random_numbers(12, 5, -1, 1));
+  expect_gradients(weighted_sum(build_.rotary(x, turns, 2)));
+}
+
 TEST_F(GradientTest, Embedding) {
   const ValueId table = parameter("table", {5, 3});
   const ValueId tokens = constant("tokens", {2, 3}, {0, 4, 4, 1, 0, 2}, RT_INT32);
@@ -429,9 +442,10 @@ INSTANTIATE_TEST_SUITE_P(Operations, GradientOf, testing::ValuesIn(with_backward
 
 // The others have a test above.
 TEST(GradientOfOthers, HaveTestsOfTheirOwn) {
-  EXPECT_THAT(with_backward_operation(false),
-              testing::UnorderedElementsAre(RT_OP_MAX_POOL2D, RT_OP_AVG_POOL2D, RT_OP_CROSS_ENTROPY,
-                                            RT_OP_ATTENTION, RT_OP_EMBEDDING));
+  EXPECT_THAT(
+      with_backward_operation(false),
+      testing::UnorderedElementsAre(RT_OP_MAX_POOL2D, RT_OP_AVG_POOL2D, RT_OP_CROSS_ENTROPY,
+                                    RT_OP_ATTENTION, RT_OP_EMBEDDING, RT_OP_GATED_ACTIVATION));
 }
 
 Attribute number(const char* name, double value) { return {name, value}; }

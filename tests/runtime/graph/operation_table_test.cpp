@@ -143,6 +143,10 @@ std::set<Kind> kinds_that(SplitRule split) {
       return {Kind::kChooses, Kind::kSum, Kind::kRandom};
     case SplitRule::kBroadcast:
       return {Kind::kElementwise, Kind::kAdds};
+    case SplitRule::kPair:
+      return {Kind::kElementwise};
+    case SplitRule::kRows:
+      return {Kind::kNormalisesRows};
     case SplitRule::kNormalised:
     case SplitRule::kMoments:
       return {Kind::kNormalisesChannels};
@@ -151,7 +155,7 @@ std::set<Kind> kinds_that(SplitRule split) {
     case SplitRule::kTable:
       return {Kind::kMoves};
     case SplitRule::kHeads:
-      return {Kind::kAttention};
+      return {Kind::kAttention, Kind::kElementwise};
     case SplitRule::kClasses:
       return {Kind::kLoss, Kind::kChooses};
     case SplitRule::kTerm:

@@ -255,5 +255,73 @@ TEST(Network, TransformerBlock) {
   EXPECT_EQ(parameter(n, "mlp.fc1.weight").file_dims, (Dims{64, 32}));
 }
 
+// By hand: the mean squares of (3, -4) and of (1, 1) are 12.5 and 1.
+TEST(Network, RmsNormOfHeadsSharesTheWeight) {
+  Network n = build(
+      model("input = [4]\nlayers = [ { type = \"rms_norm\", eps = 0.5, heads = 2 } ]"), false);
+  EXPECT_EQ(n.graph.value(n.parameters[0].value).dims, (Dims{2}));
+  const graph::ValueId y = test::add_output(n.graph, n.output, "y");
+  test::GraphRun run(n.graph, test::open_device("reference"));
+  run.set(n.features, {3, -4, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+  run.set(n.parameters[0].value, {2, 10});
+  run.run();
+  const double a = std::sqrt(13), b = std::sqrt(1.5);
+  test::Numbers expected(16, 0);
+  expected[0] = 6 / a, expected[1] = -40 / a, expected[2] = 2 / b, expected[3] = 10 / b;
+  EXPECT_LT(test::relative_error(run.get(y), expected), 1e-6);
+}
+
+TEST(Network, BranchesJoin) {
+  const std::string branch = "{ type = \"linear\", name = \"a\", features = 4 }";
+  const auto dims_of = [&](const std::string& layer) {
+    const Network n = build(model("input = [4]\nlayers = [ " + layer + " ]"));
+    return n.graph.value(n.output).dims;
+  };
+  for (const std::string by : {"add", "multiply"})
+    EXPECT_EQ(dims_of("{ type = \"join\", layers = [ " + branch + " ], by = \"" + by + "\" }"),
+              (Dims{4, 4}));
+  EXPECT_EQ(dims_of("{ type = \"join\", layers = [ " + branch +
+                    " ], by = \"concat\", other = [ { type = \"linear\", features = 3 } ] }"),
+            (Dims{4, 7}));
+  EXPECT_THAT(refusal("input = [4]\nlayers = [ { type = \"join\", layers = [ " + branch +
+                      " ], by = \"add\", other = [ { type = \"linear\", features = 3 } ] } ]"),
+              AllOf(HasSubstr("join1"), HasSubstr("[4, 4]"), HasSubstr("[4, 3]")));
+}
+
+TEST(Network, GatedHasTwoBranches) {
+  const Network n = build(model(
+      "input = [4]\nlayers = [ { type = \"block\", name = \"mlp\", layers = [ { type = \"gated\", "
+      "prefix = false, gate = [ { type = \"linear\", name = \"gate_proj\", features = 6, bias = "
+      "false } ], up = [ { type = \"linear\", name = \"up_proj\", features = 6, bias = false } ] "
+      "}, "
+      "{ type = \"linear\", name = \"down_proj\", features = 4, bias = false } ] } ]"));
+  EXPECT_THAT(parameter_names(n),
+              ElementsAre("mlp.gate_proj.weight", "mlp.up_proj.weight", "mlp.down_proj.weight"));
+  EXPECT_EQ(n.graph.value(n.output).dims, (Dims{4, 4}));
+}
+
+// By hand: at place 1 the first pair turns by 1 radian, at place 0 by none.
+TEST(Network, RotaryTurnsByThePlace) {
+  Network n =
+      build(model("input = [2]\nlayers = [ { type = \"embedding\", vocabulary = 2, features "
+                  "= 2 }, { type = \"rotary\", heads = 1 } ]"),
+            false);
+  const graph::ValueId y = test::add_output(n.graph, n.output, "y");
+  test::GraphRun run(n.graph, test::open_device("reference"));
+  run.set(n.features, {0, 0, 0, 0, 0, 0, 0, 0});
+  run.set(n.parameters[0].value, {1, 2, 0, 0});
+  run.run();
+  const double c = std::cos(1), s = std::sin(1);
+  const test::Numbers found = run.get(y), expected = {1, 2, c - 2 * s, 2 * c + s};
+  EXPECT_LT(test::relative_error({found.begin(), found.begin() + 4}, expected), 1e-6);
+}
+
+TEST(Network, RotaryNeedsAnEvenNumberOfFeatures) {
+  EXPECT_THAT(
+      refusal("input = [2]\nlayers = [ { type = \"embedding\", vocabulary = 2, features = 6 "
+              "}, { type = \"rotary\", heads = 2 } ]"),
+      AllOf(HasSubstr("rotary1"), HasSubstr("3 features of each of 2 heads")));
+}
+
 }  // namespace
 }  // namespace runtime::model

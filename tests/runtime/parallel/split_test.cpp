@@ -56,5 +56,23 @@ TEST(Split, AFlattenedImageIsCutInEveryPixel) {
   EXPECT_FALSE(through_view(channels, {2, 3, 3, 8}, {36, 4}));
 }
 
+// Heads of a width of 4 that lie side by side, as an axis of their own and back.
+TEST(Split, ThroughAViewOfHeads) {
+  Split heads;
+  heads.axis = 2, heads.whole = 24, heads.unit = 4;
+  heads = part_of(heads, 1, 2);
+  const auto apart = through_view(heads, {2, 3, 24}, {2, 3, 6, 4});
+  ASSERT_TRUE(apart);
+  EXPECT_EQ(apart->axis, 2);
+  EXPECT_EQ(local_dims({2, 3, 6, 4}, *apart), (Dims{2, 3, 3, 4}));
+  EXPECT_EQ(apart->begin, 3);
+  const auto together = through_view(*apart, {2, 3, 6, 4}, {2, 3, 24});
+  ASSERT_TRUE(together);
+  EXPECT_TRUE(together->is_like(heads));
+  EXPECT_EQ(together->begin, 12);
+  heads.unit = 2;  // may be cut inside of a head
+  EXPECT_FALSE(through_view(heads, {2, 3, 24}, {2, 3, 6, 4}));
+}
+
 }  // namespace
 }  // namespace runtime::parallel

@@ -54,6 +54,38 @@ inline ActivationShape activation_backward_shape(const Operation& op, rt_dtype d
   return s;
 }
 
+// Throws Error unless `function` is one of gated_activation.
+inline void expect_gate(const Operation& op, int64_t function) {
+  if (function == RT_ACTIVATION_SILU) return;
+  if (function >= RT_ACTIVATION_RELU && function <= RT_ACTIVATION_SIGMOID) return;
+  op.fail(format("activation function is %lld, expected 1 (relu) to 5 (sigmoid) or 10 (silu)",
+                 static_cast<long long>(function)));
+}
+
+// Reads gate, up -> y of gated_activation.
+inline ActivationShape gated_activation_shape(const Operation& op, rt_dtype dtype) {
+  const Dims dims = dims_of(op.input(0));
+  expect_counts(op, 2, 1);
+  expect_input(op, 1, "up", dtype, dims);
+  expect_output(op, 0, "y", dtype, dims);
+  const ActivationShape s{product(dims), op.integer(RT_ATTR_FUNCTION)};
+  expect_gate(op, s.function);
+  return s;
+}
+
+// Reads dy, gate, up -> dgate, dup of gated_activation_backward.
+inline ActivationShape gated_activation_backward_shape(const Operation& op, rt_dtype dtype) {
+  const Dims dims = dims_of(op.input(0));
+  expect_counts(op, 3, 2);
+  expect_input(op, 1, "gate", dtype, dims);
+  expect_input(op, 2, "up", dtype, dims);
+  expect_output(op, 0, "dgate", dtype, dims);
+  expect_output(op, 1, "dup", dtype, dims);
+  const ActivationShape s{product(dims), op.integer(RT_ATTR_FUNCTION)};
+  expect_gate(op, s.function);
+  return s;
+}
+
 }  // namespace rt::sdk
 
 #endif  // RT_SDK_ELEMENTWISE_H_

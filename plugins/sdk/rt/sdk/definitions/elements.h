@@ -37,6 +37,14 @@ inline constexpr Definition kElements[] = {
       {RT_ATTR_COLUMNS, 0},
       {RT_ATTR_WHOLE_COLUMNS, 0},
       {RT_ATTR_FIRST_COLUMN, 0}}},
+    {RT_OP_GATED_ACTIVATION,
+     {{"gate", "[E*]", kRows}, {"up", "[E*]", kRows}},
+     {{"y", "[E*]", kRows}},
+     {{RT_ATTR_FUNCTION}}},
+    {RT_OP_GATED_ACTIVATION_BACKWARD,
+     {{"dy", "[E*]", kRows}, {"gate", "[E*]", kRows}, {"up", "[E*]", kRows}},
+     {{"dgate", "[E*]", kRows}, {"dup", "[E*]", kRows}},
+     {{RT_ATTR_FUNCTION}}},
 };
 
 inline constexpr Definition kReductions[] = {

@@ -75,6 +75,16 @@ inline constexpr Definition kLayerNorm[] = {
      {{"dx", "[R*,D]", kRows}, {"dgamma", "[D]", kWide}, {"dbeta", "[D]", kWide}},
      {{RT_ATTR_EPSILON}},
      kSavesData | kPostOperations},
+    {RT_OP_RMS_NORM,
+     {{"x", "[R*,D]", kRows}, {"gamma", "[D]", kWide}},
+     {{"y", "[R*,D]", kRows}},
+     {{RT_ATTR_EPSILON}},
+     kSavesData},
+    {RT_OP_RMS_NORM_BACKWARD,
+     {{"dy", "[R*,D]", kRows}, {"x", "[R*,D]", kRows}, {"gamma", "[D]", kWide}},
+     {{"dx", "[R*,D]", kRows}, {"dgamma", "[D]", kWide}},
+     {{RT_ATTR_EPSILON}},
+     kSavesData | kPostOperations},
 };
 
 inline constexpr Definition kAttention[] = {
@@ -88,6 +98,10 @@ inline constexpr Definition kAttention[] = {
      {{"dqkv", "[N,T,F]", kRows}},
      {{RT_ATTR_HEADS}, {RT_ATTR_CAUSAL, 0}},
      kSavesData},
+    {RT_OP_ROTARY,
+     {{"x", "[R*,C]", kRows}, {"turns", "[P*,D]", kWide}},
+     {{"y", "[R*,C]", kRows}},
+     {{RT_ATTR_HEADS}, {RT_ATTR_INVERSE, 0}}},
 };
 
 }  // namespace rt::sdk::definitions

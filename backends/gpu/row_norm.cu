@@ -1,6 +1,7 @@
-// layer_norm (over the last dimension) and its gradient. They see x as [rows, columns] and save the
-// mean, 1/sqrt(var + epsilon) and a correction of the mean, in the compute type, with one entry per
-// row.
+// layer_norm and rms_norm (over the last dimension) and their gradients, as templates over
+// kCentred: whether the mean is subtracted, as layer_norm does. They see x as [rows, columns] and
+// save the mean, 1/sqrt(var + epsilon) and a correction of the mean, in the compute type, with one
+// entry per row; to rms_norm the mean and its correction are 0.
 //
 // The mean of numbers that are far from zero and close together is less exact than their
 // differences: sums of many numbers round, and so does the mean. So the second step also adds up
@@ -19,7 +20,7 @@ namespace backends::gpu {
 namespace {
 
 template <typename T>
-struct LayerNormRows {
+struct RowNormRows {
   const T* x;
   const Compute<T>*gamma, *beta;
   T* y;
@@ -28,8 +29,8 @@ struct LayerNormRows {
   Compute<T> epsilon;
 };
 
-template <typename T, int kTeam, int kPacks>
-GPU_KERNEL void __launch_bounds__(kBlock) layer_norm_kernel(LayerNormRows<T> f) {
+template <typename T, int kTeam, int kPacks, bool kCentred>
+GPU_KERNEL void __launch_bounds__(kBlock) row_norm_kernel(RowNormRows<T> f) {
   using C = Compute<T>;
   constexpr int kWide = kVector<T>, kTeams = kBlock / kTeam;
   __shared__ C scratch[kBlock];
@@ -48,7 +49,8 @@ GPU_KERNEL void __launch_bounds__(kBlock) layer_norm_kernel(LayerNormRows<T> f) 
       widen<T, kWide>(packs[p], x[p]);
       for (int v = 0; v < kWide; ++v) sum += x[p][v];
     }
-    const C mean = team_reduce<Sum, kTeam>(sum, scratch) / n;
+    C mean = C(0);
+    if constexpr (kCentred) mean = team_reduce<Sum, kTeam>(sum, scratch) / n;
     for (int p = 0; p < kPacks; ++p) {
       for (int v = 0; v < kWide; ++v) {
         x[p][v] = share.has(p) ? x[p][v] - mean : C(0);
@@ -56,15 +58,15 @@ GPU_KERNEL void __launch_bounds__(kBlock) layer_norm_kernel(LayerNormRows<T> f) 
         squares += x[p][v] * x[p][v];
       }
     }
-    sum = team_reduce<Sum, kTeam>(rest, scratch);
+    sum = kCentred ? team_reduce<Sum, kTeam>(rest, scratch) : C(0);
     squares = team_reduce<Sum, kTeam>(squares, scratch);
     rest = sum / n;
     const C inverse = C(1) / sqrt_of(corrected(sum, squares, rest) / n + f.epsilon);
     for (int p = 0; p < kPacks; ++p) {
       if (!live || !share.has(p)) continue;
-      C gamma[kWide], beta[kWide];
+      C gamma[kWide], beta[kWide] = {};
       load_columns<kWide>(f.gamma, share.column(p), gamma);
-      load_columns<kWide>(f.beta, share.column(p), beta);
+      if constexpr (kCentred) load_columns<kWide>(f.beta, share.column(p), beta);
       for (int v = 0; v < kWide; ++v) x[p][v] = gamma[v] * ((x[p][v] - rest) * inverse) + beta[v];
       store<kWide>(f.y + row * f.columns + share.column(p), narrow<T, kWide>(x[p]));
     }
@@ -102,7 +104,7 @@ GPU_DEVICE void store_sums(const Share<T, kTeam, kPacks>& share, const C (&sums)
 }
 
 template <typename T>
-struct LayerNormGradientRows {
+struct RowNormGradientRows {
   const T *dy, *x, *residual;  // residual: what is added to dx; null: nothing
   const Compute<T>* gamma;
   T* dx;
@@ -123,9 +125,9 @@ constexpr int blocks_at_once() {
 
 // Each block walks down its rows and keeps the sums of the columns in registers, so that dgamma and
 // dbeta cost no second reading of dy and x.
-template <typename T, int kTeam, int kPacks>
+template <typename T, int kTeam, int kPacks, bool kCentred>
 GPU_KERNEL void __launch_bounds__(kBlock, (blocks_at_once<T, kPacks>()))
-    layer_norm_gradient_kernel(LayerNormGradientRows<T> f) {
+    row_norm_gradient_kernel(RowNormGradientRows<T> f) {
   using C = Compute<T>;
   constexpr int kWide = kVector<T>, kTeams = kBlock / kTeam;
   __shared__ C scratch[kBlock];
@@ -156,7 +158,7 @@ GPU_KERNEL void __launch_bounds__(kBlock, (blocks_at_once<T, kPacks>()))
         dot += g * gamma[v] * xhat;
       }
     }
-    sum = team_reduce<Sum, kTeam>(sum, scratch) / n;
+    sum = kCentred ? team_reduce<Sum, kTeam>(sum, scratch) / n : C(0);
     dot = team_reduce<Sum, kTeam>(dot, scratch) / n;
     for (int p = 0; p < kPacks; ++p) {
       if (!live || !share.has(p)) continue;
@@ -176,26 +178,46 @@ GPU_KERNEL void __launch_bounds__(kBlock, (blocks_at_once<T, kPacks>()))
   store_sums<T, kTeam, kPacks>(share, sums, f.columns, f.partial + blockIdx.x * 2 * f.columns);
 }
 
-Kernel make_wide_layer_norm(const Operation& op, const NormShape& s) {
+// What the makers need to know of the two operations.
+template <bool kCentred>
+struct RowNorm {
+  static constexpr const char *kName = kCentred ? RT_OP_LAYER_NORM : RT_OP_RMS_NORM,
+                              *kBackward =
+                                  kCentred ? RT_OP_LAYER_NORM_BACKWARD : RT_OP_RMS_NORM_BACKWARD;
+  static constexpr int kVectors = kCentred ? 2 : 1;  // of learned numbers
+  template <typename C>
+  static const C* beta(const Launch& l) {
+    if constexpr (kCentred) return l.input<C>(2);
+    return nullptr;
+  }
+  template <typename C>
+  static StoreGammaBeta<C> store(const Launch& l) {
+    return {l.output<C>(1), kCentred ? l.output<C>(2) : nullptr};
+  }
+};
+
+template <bool kCentred>
+Kernel make_wide_row_norm(const Operation& op, const NormShape& s) {
   return for_floating(op.input(0).dtype, [&]<typename T>() {
     using C = Compute<T>;
+    using Norm = RowNorm<kCentred>;
     Kernel kernel;
     kernel.run = [=](const Launch& l) {
-      for_rows<C>(
-          l, s.rows,
-          WideLayerNorm<T>{l.input<T>(0), l.input<C>(1), l.input<C>(2), l.output<T>(0),
-                           RowStatistics<C>(l.saved, s.rows), s.columns, static_cast<C>(s.epsilon)},
-          "layer_norm");
+      for_rows<C>(l, s.rows,
+                  WideRowNorm<T, kCentred>{l.input<T>(0), l.input<C>(1), Norm::template beta<C>(l),
+                                           l.output<T>(0), RowStatistics<C>(l.saved, s.rows),
+                                           s.columns, static_cast<C>(s.epsilon)},
+                  Norm::kName);
     };
     return kernel;
   });
 }
 
-}  // namespace
-
-Kernel make_layer_norm(const Properties&, const Operation& op) {
+template <bool kCentred>
+Kernel make_row_norm(const Operation& op) {
+  using Norm = RowNorm<kCentred>;
   const NormShape s = norm_shape(op, 0);
-  Kernel kernel = make_wide_layer_norm(op, s);
+  Kernel kernel = make_wide_row_norm<kCentred>(op, s);
   for_floating(op.input(0).dtype, [&]<typename T>() {
     using C = Compute<T>;
     kernel.saved_bytes = static_cast<uint64_t>(3 * s.rows) * sizeof(C);
@@ -205,75 +227,75 @@ Kernel make_layer_norm(const Properties&, const Operation& op) {
         if (s.rows == 0) return;
         const auto blocks =
             static_cast<uint32_t>(std::min<int64_t>(divide_up(s.rows, kTeams), 1 << 20));
-        GPU_LAUNCH((layer_norm_kernel<T, kTeam, kPacks>), dim3(blocks), dim3(kBlock), l.stream,
-                   LayerNormRows<T>{l.input<T>(0), l.input<C>(1), l.input<C>(2), l.output<T>(0),
-                                    RowStatistics<C>(l.saved, s.rows), s.rows, s.columns,
-                                    static_cast<C>(s.epsilon)});
-        check_launch("layer_norm");
+        GPU_LAUNCH((row_norm_kernel<T, kTeam, kPacks, kCentred>), dim3(blocks), dim3(kBlock),
+                   l.stream,
+                   RowNormRows<T>{l.input<T>(0), l.input<C>(1), Norm::template beta<C>(l),
+                                  l.output<T>(0), RowStatistics<C>(l.saved, s.rows), s.rows,
+                                  s.columns, static_cast<C>(s.epsilon)});
+        check_launch(Norm::kName);
       };
     });
   });
-  const double bytes = 2 * bytes_of(op.input(0)) + 2 * bytes_of(op.input(1)) +
+  const double bytes = 2 * bytes_of(op.input(0)) + Norm::kVectors * bytes_of(op.input(1)) +
                        static_cast<double>(kernel.saved_bytes);
-  kernel.work.push_back({"layer_norm", s.rows > 0 ? bytes : 0});
+  kernel.work.push_back({Norm::kName, s.rows > 0 ? bytes : 0});
   return kernel;
 }
 
-namespace {
-
 // dx by one kernel, dgamma and dbeta by column_sums, so that dy and x are read twice.
-template <typename T>
+template <typename T, bool kCentred>
 void run_wide_gradient(const Launch& l, const NormShape& s, const PostPlan& post) {
   using C = Compute<T>;
   const RowStatistics<C> of(l.saved, s.rows);
   const T *dy = l.input<T>(0), *x = l.input<T>(1);
-  for_rows<C>(l, s.rows,
-              WideGradient<T>{dy, x, l.input<C>(2), l.output<T>(0), of, s.columns, post.bind(l)},
-              "layer_norm_backward");
+  for_rows<C>(
+      l, s.rows,
+      WideGradient<T, kCentred>{dy, x, l.input<C>(2), l.output<T>(0), of, s.columns, post.bind(l)},
+      RowNorm<kCentred>::kBackward);
   column_sums<C, 2>(l, s.rows, s.columns, static_cast<C*>(l.workspace),
                     WideGradientSums<T>(dy, x, of, s.columns),
-                    StoreGammaBeta<C>{l.output<C>(1), l.output<C>(2)}, "layer_norm_backward");
+                    RowNorm<kCentred>::template store<C>(l), RowNorm<kCentred>::kBackward);
 }
 
 // At most two blocks for each multiprocessor, so that partial sums are few.
-int64_t gradient_blocks(const Properties& properties, int64_t rows, int64_t teams) {
+inline int64_t gradient_blocks(const Properties& properties, int64_t rows, int64_t teams) {
   return std::clamp<int64_t>(divide_up(rows, teams), 1, 2 * properties.multiprocessors);
 }
 
-template <typename T, int kTeam, int kPacks>
+template <typename T, int kTeam, int kPacks, bool kCentred>
 void run_gradient(const Launch& l, const NormShape& s, int64_t blocks, int32_t residual) {
   using C = Compute<T>;
   auto* const partial = static_cast<C*>(l.workspace);
   GPU_LAUNCH(
-      (layer_norm_gradient_kernel<T, kTeam, kPacks>), dim3(static_cast<uint32_t>(blocks)),
+      (row_norm_gradient_kernel<T, kTeam, kPacks, kCentred>), dim3(static_cast<uint32_t>(blocks)),
       dim3(kBlock), l.stream,
-      LayerNormGradientRows<T>{l.input<T>(0), l.input<T>(1),
-                               residual < 0 ? nullptr : l.input<T>(static_cast<uint32_t>(residual)),
-                               l.input<C>(2), l.output<T>(0), RowStatistics<C>(l.saved, s.rows),
-                               partial, s.rows, s.columns});
-  check_launch("layer_norm_backward");
+      RowNormGradientRows<T>{l.input<T>(0), l.input<T>(1),
+                             residual < 0 ? nullptr : l.input<T>(static_cast<uint32_t>(residual)),
+                             l.input<C>(2), l.output<T>(0), RowStatistics<C>(l.saved, s.rows),
+                             partial, s.rows, s.columns});
+  check_launch(RowNorm<kCentred>::kBackward);
   finish_columns<C, 2>(l, s.columns, blocks, partial, Adds<T, 2>{},
-                       StoreGammaBeta<C>{l.output<C>(1), l.output<C>(2)}, "layer_norm_backward");
+                       RowNorm<kCentred>::template store<C>(l), RowNorm<kCentred>::kBackward);
 }
 
-template <typename T>
+template <typename T, bool kCentred>
 Kernel make_wide_gradient(const Operation& op, const NormShape& s) {
   using C = Compute<T>;
   const PostPlan post(op);
   Kernel kernel;
   kernel.workspace_bytes = column_workspace<C>(op, s.rows, s.columns, 2);
-  kernel.run = [=](const Launch& l) { run_wide_gradient<T>(l, s, post); };
+  kernel.run = [=](const Launch& l) { run_wide_gradient<T, kCentred>(l, s, post); };
   const double x = bytes_of(op.input(1)), vector = bytes_of(op.input(2));
   const double saved = static_cast<double>(3 * s.rows) * sizeof(C);
   if (s.rows > 0)
-    kernel.work.push_back({"layer_norm_backward", 3 * x + vector + saved + post_bytes(op)});
-  column_work(kernel.work, 2 * x + saved, 2 * vector, kernel.workspace_bytes);
+    kernel.work.push_back({RowNorm<kCentred>::kBackward, 3 * x + vector + saved + post_bytes(op)});
+  column_work(kernel.work, 2 * x + saved, RowNorm<kCentred>::kVectors * vector,
+              kernel.workspace_bytes);
   return kernel;
 }
 
-}  // namespace
-
-Kernel make_layer_norm_backward(const Properties& properties, const Operation& op) {
+template <bool kCentred>
+Kernel make_row_norm_backward(const Properties& properties, const Operation& op) {
   const NormShape s = norm_shape(op, 1);
   // Post-operations other than one residual add are left to the kernels for wide rows.
   const bool residual = op.post_op_count() == 1 && op.post_op(0).kind == RT_POST_RESIDUAL_ADD;
@@ -281,22 +303,36 @@ Kernel make_layer_norm_backward(const Properties& properties, const Operation& o
   const int32_t operand = residual ? op.post_op(0).operand : -1;
   return for_floating(op.input(0).dtype, [&]<typename T>() {
     using C = Compute<T>;
-    Kernel kernel = make_wide_gradient<T>(op, s);
+    Kernel kernel = make_wide_gradient<T, kCentred>(op, s);
     kernel.reads_saved = static_cast<uint64_t>(3 * s.rows) * sizeof(C);
     if (!plain || s.rows == 0) return kernel;
     with_team<T>(s.columns, [&]<int kTeam, int kPacks>() {
       const int64_t blocks = gradient_blocks(properties, s.rows, kBlock / kTeam);
       kernel.workspace_bytes = static_cast<uint64_t>(blocks * 2 * s.columns) * sizeof(C);
-      kernel.run = [=](const Launch& l) { run_gradient<T, kTeam, kPacks>(l, s, blocks, operand); };
+      kernel.run = [=](const Launch& l) {
+        run_gradient<T, kTeam, kPacks, kCentred>(l, s, blocks, operand);
+      };
       const double partial = static_cast<double>(kernel.workspace_bytes);
       const double vector = bytes_of(op.input(2));
-      kernel.work = {
-          {"layer_norm_backward", 3 * bytes_of(op.input(1)) + vector + partial +
-                                      static_cast<double>(kernel.reads_saved) + post_bytes(op)},
-          {"sums of chunks", partial + 2 * vector}};
+      kernel.work = {{RowNorm<kCentred>::kBackward, 3 * bytes_of(op.input(1)) + vector + partial +
+                                                        static_cast<double>(kernel.reads_saved) +
+                                                        post_bytes(op)},
+                     {"sums of chunks", partial + RowNorm<kCentred>::kVectors * vector}};
     });
     return kernel;
   });
+}
+
+}  // namespace
+
+Kernel make_layer_norm(const Properties&, const Operation& op) { return make_row_norm<true>(op); }
+Kernel make_layer_norm_backward(const Properties& properties, const Operation& op) {
+  return make_row_norm_backward<true>(properties, op);
+}
+
+Kernel make_rms_norm(const Properties&, const Operation& op) { return make_row_norm<false>(op); }
+Kernel make_rms_norm_backward(const Properties& properties, const Operation& op) {
+  return make_row_norm_backward<false>(properties, op);
 }
 
 }  // namespace backends::gpu

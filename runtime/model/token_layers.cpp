@@ -1,0 +1,164 @@
+// The layers of networks for tokens: keys, ranges and documentation.
+#include "runtime/error.h"
+#include "runtime/graph/activations.h"
+#include "runtime/model/declare_layer.h"
+#include "runtime/row_of.h"
+
+namespace runtime::model {
+
+namespace {
+
+using config::Type;
+using Setting = config::Value;
+
+DeclaredLayer rms_norm() {
+  return declare<RmsNorm>(
+      "rms_norm",
+      "Divides the features of each sample or token, the channels of each pixel, by their root "
+      "mean square.",
+      {key("eps", &RmsNorm::epsilon, "added to the mean square").in(kAboveZeroToOne),
+       key("heads", &RmsNorm::heads,
+           "parts of the features, each divided by its own; they share the weight")
+           .in(kWidth)
+           .brief()},
+      kActivation);
+}
+
+void check_rotary(const config::Layer& layer, const std::string& path) {
+  const std::string scaling = layer.find("scaling")->string;
+  const auto number = [&](const char* key) {
+    const Setting& value = *layer.find(key);
+    return value.is(Setting::Kind::kInteger) ? static_cast<double>(value.integer) : value.number;
+  };
+  const auto expect = [&](bool fits, const char* key, const std::string& expected) {
+    if (fits) return;
+    config::fail(
+        position(layer, key), path + "." + key,
+        "wrong value: got " + config::describe(*layer.find(key)) + ", expected " + expected);
+  };
+  expect(number("base") > 1, "base", "more than 1");
+  expect(layer.find("columns")->integer % 2 == 0, "columns", "an even number");
+  if (scaling == "none") return;
+  expect(number("factor") >= 1, "factor", "at least 1 with scaling = \"" + scaling + "\"");
+  if (scaling == "linear") return;
+  expect(layer.find("original_length")->integer > 0, "original_length",
+         "the tokens of the first training with scaling = \"" + scaling + "\"");
+  const double low = number("low") > 0 ? number("low") : 1;
+  const double high = number("high") > 0 ? number("high") : scaling == "yarn" ? 32 : 4;
+  expect(high > low, "high", "more than low");
+}
+
+LayerKey<Rotary> rotations(const std::string& name, double Rotations::*member,
+                           const std::string& documentation) {
+  constexpr double kMost = 1e12;
+  Rotations defaults;
+  return custom<Rotary>(
+      {.name = name,
+       .type = Type::kNumber,
+       .default_text = config::default_text(&(defaults.*member), Type::kNumber),
+       .range = {.minimum = 0, .maximum = kMost},
+       .documentation = documentation,
+       .brief = true},
+      [member](const Setting& v, Rotary& r) { config::assign(v, r.rotations.*member); });
+}
+
+DeclaredLayer rotary() {
+  const auto columns =
+      custom<Rotary>({.name = "columns",
+                      .type = Type::kInteger,
+                      .default_text = "0",
+                      .range = {.minimum = 0, .maximum = kMaxWidth},
+                      .documentation = "features of each head that turn, an even number; 0: all"},
+                     [](const Setting& v, Rotary& r) { r.rotations.columns = v.integer; });
+  const auto scaling = custom<Rotary>(
+      {.name = "scaling",
+       .default_text = "\"none\"",
+       .choices = {"none", "linear", "llama3", "yarn"},
+       .documentation = "how angles shrink for texts longer than those of the first training"},
+      [](const Setting& v, Rotary& r) {
+        r.rotations.scaling = row_of<RotationScaling>("scaling", v.string,
+                                                      {{"none", RotationScaling::kNone},
+                                                       {"linear", RotationScaling::kLinear},
+                                                       {"llama3", RotationScaling::kLlama3},
+                                                       {"yarn", RotationScaling::kYarn}});
+      });
+  const auto length = custom<Rotary>(
+      {.name = "original_length",
+       .type = Type::kInteger,
+       .default_text = "0",
+       .range = {.minimum = 0, .maximum = kMaxWidth},
+       .documentation = "tokens of a text of the first training, for llama3 and yarn",
+       .brief = true},
+      [](const Setting& v, Rotary& r) { r.rotations.original_length = v.integer; });
+  return checked(
+      declare<Rotary>("rotary",
+                      "Turns pairs of features of queries and keys by angles that grow with the "
+                      "token's place.",
+                      {key("heads", &Rotary::heads, "heads that lie side by side in the features")
+                           .in(kWidth)
+                           .required(),
+                       rotations("base", &Rotations::base,
+                                 "theta: pair k of d features turns by base^(-2k/d) each token"),
+                       columns, scaling,
+                       rotations("factor", &Rotations::factor, "by which angles shrink"), length,
+                       rotations("low", &Rotations::low,
+                                 "turns in original_length below which all of the factor applies; "
+                                 "0: 1"),
+                       rotations("high", &Rotations::high,
+                                 "turns above which angles stay; 0: 4 for llama3, 32 for yarn"),
+                       rotations("attention", &Rotations::attention,
+                                 "yarn: what turns are multiplied by; 0: 0.1 ln(factor) + 1")}),
+      check_rotary);
+}
+
+DeclaredLayer embedding() {
+  return declare<Embedding>(
+      "embedding", "A row of a table for each token.",
+      {key("vocabulary", &Embedding::vocabulary, "rows: number of different tokens")
+           .in(kWidth)
+           .required(),
+       key("features", &Embedding::features, "length of a row").in(kWidth).required()},
+      kWeights);
+}
+
+DeclaredLayer position_embedding() {
+  return declare<PositionEmbedding>(
+      "position_embedding", "Adds a learned row to each token, by its place.",
+      {key("length", &PositionEmbedding::length,
+           "rows of the table, of which the first are used; 0: as many as a sample has tokens")
+           .in({.minimum = 0, .maximum = kMaxWidth})},
+      kWeights);
+}
+
+DeclaredLayer attention() {
+  return declare<Attention>(
+      "attention",
+      "Scaled dot-product attention of tokens that a linear layer has made three times as wide: "
+      "queries, keys, values.",
+      {key("heads", &Attention::heads, "parts of the width that attend on their own")
+           .in(kWidth)
+           .required(),
+       key("causal", &Attention::causal, "no token sees those behind it")});
+}
+
+DeclaredLayer gated() {
+  const auto function = custom<Gated>(
+      {.name = "function",
+       .default_text = "\"silu\"",
+       .choices = {"silu", "gelu", "gelu_tanh", "relu", "tanh", "sigmoid"},
+       .documentation = "of the gate: silu makes it SwiGLU, gelu GeGLU"},
+      [](const Setting& v, Gated& g) { g.function = graph::activation_function(v.string); });
+  return declare<Gated>(
+      "gated", "function(gate(x)) * up(x).",
+      {list("gate", &Gated::gate, "the layers of the gate").required(),
+       list("up", &Gated::up, "the other branch; empty: x itself"), function, prefix<Gated>()},
+      kRepeat);
+}
+
+}  // namespace
+
+std::vector<DeclaredLayer> token_layers() {
+  return {rms_norm(), embedding(), position_embedding(), rotary(), attention(), gated()};
+}
+
+}  // namespace runtime::model
