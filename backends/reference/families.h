@@ -78,6 +78,8 @@ Kernel make_attention(const rt::sdk::Operation& op);
 Kernel make_attention_backward(const rt::sdk::Operation& op);
 // rotary.cpp
 Kernel make_rotary(const rt::sdk::Operation& op);
+Kernel make_dot_product_attention(const rt::sdk::Operation& op);
+Kernel make_dot_product_attention_backward(const rt::sdk::Operation& op);
 // movement.cpp
 Kernel make_transpose(const rt::sdk::Operation& op);
 Kernel make_concat(const rt::sdk::Operation& op);

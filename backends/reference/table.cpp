@@ -79,6 +79,8 @@ const std::map<std::string, Entry, std::less<>>& table() {
       {RT_OP_ATTENTION, {make_attention}},
       {RT_OP_ATTENTION_BACKWARD, {make_attention_backward}},
       {RT_OP_ROTARY, {make_rotary}},
+      {RT_OP_DOT_PRODUCT_ATTENTION, {make_dot_product_attention}},
+      {RT_OP_DOT_PRODUCT_ATTENTION_BACKWARD, {make_dot_product_attention_backward}},
       {RT_OP_EMBEDDING, {make_embedding}},
       {RT_OP_EMBEDDING_BACKWARD, {make_embedding_backward}},
       {RT_OP_TRANSPOSE, as_they_are(make_transpose)},

@@ -1,10 +1,11 @@
-// Computes masks of dropout, bias corrections and casts on the host, between two copies.
+// Computes masks of dropout and attention, bias corrections and casts on the host, between two
+// copies.
 #include "runtime/exec/host_kernel.h"
 
 #include <cmath>
 
 #include "plugins/host/drain.h"
-#include "rt/sdk/philox.h"
+#include "rt/sdk/attention.h"
 #include "runtime/error.h"
 #include "runtime/exec/encode.h"
 #include "runtime/graph/host_operations.h"
@@ -41,13 +42,52 @@ std::vector<double> dropout_mask(const graph::Node& node, const std::vector<int6
   return mask;
 }
 
+// Which pairs of a query and a key belong to one document, and the factors of attention's dropout;
+// see plugins/operations.md. `dims` are [N,H,T,S].
+std::vector<double> document_mask(const std::vector<int64_t>& dims,
+                                  const std::vector<double>& documents) {
+  const int64_t queries = dims[2], keys = dims[3];
+  const auto numbers = static_cast<int64_t>(documents.size()) / dims[0];
+  std::vector<double> mask;
+  for (int64_t row = 0; row < dims[0] * dims[1] * queries; ++row) {
+    const double* const of = documents.data() + row / queries / dims[1] * numbers;
+    const double own = of[row % queries];
+    const double* const others = numbers == queries ? of : of + queries;
+    for (int64_t j = 0; j < keys; ++j) mask.push_back(own >= 0 && own == others[j] ? 1 : 0);
+  }
+  return mask;
+}
+
+std::vector<double> weight_mask(const graph::Node& node, const std::vector<int64_t>& dims,
+                                int64_t step, int64_t base) {
+  rt::sdk::DotProductAttention s{};
+  s.probability = graph::number_attribute(node, RT_ATTR_PROBABILITY, 0);
+  s.seed = static_cast<uint64_t>(graph::integer_attribute(node, RT_ATTR_SEED, 0));
+  s.stream = static_cast<uint32_t>(graph::integer_attribute(node, RT_ATTR_STREAM, 0));
+  const int64_t first = graph::integer_attribute(node, RT_ATTR_FIRST_HEAD, 0);
+  const rt::sdk::PhiloxKey key = s.key_of(step);
+  std::vector<double> mask;
+  for (int64_t row = 0; row < dims[0] * dims[1] * dims[2]; ++row) {
+    for (int64_t j = 0; j < dims[3]; ++j) {
+      const rt::sdk::PhiloxCounter words = rt::sdk::philox4x32_10(
+          {static_cast<uint32_t>(j / 4), static_cast<uint32_t>(row % dims[2]),
+           static_cast<uint32_t>(first + row / dims[2] % dims[1]),
+           static_cast<uint32_t>(base + row / dims[2] / dims[1])},
+          key);
+      mask.push_back(words[j % 4] >> 8 >= s.threshold() ? 1 / (1 - s.probability) : 0);
+    }
+  }
+  return mask;
+}
+
 }  // namespace
 
 HostKernel::HostKernel(const graph::Graph& graph, const graph::Node& node)
     : node_(node), output_value_(graph.value(node.outputs.at(0))) {
   for (const graph::ValueId v : node.inputs) input_values_.push_back(graph.value(v));
   if (node.op != graph::kDropoutMask && node.op != graph::kBiasCorrection &&
-      node.op != graph::kHostCast)
+      node.op != graph::kHostCast && node.op != graph::kAttentionDocuments &&
+      node.op != graph::kAttentionDropout)
     throw InternalError("the host does not know the operation '" + node.op + "'");
 }
 
@@ -56,6 +96,10 @@ std::vector<double> HostKernel::compute(const std::vector<std::vector<double>>& 
   if (node_.op == graph::kHostCast) return inputs.at(0);
   if (node_.op == graph::kDropoutMask)
     return dropout_mask(node_, output_value_.dims, number(0), number(1));
+  if (node_.op == graph::kAttentionDocuments)
+    return document_mask(output_value_.dims, inputs.at(0));
+  if (node_.op == graph::kAttentionDropout)
+    return weight_mask(node_, output_value_.dims, number(0), number(1));
   const double beta = graph::number_attribute(node_, RT_ATTR_BETA, 0);
   return {1 - std::pow(beta, static_cast<double>(number(0)))};
 }

@@ -174,17 +174,29 @@ OperandNames names_of(const Operation& operation) {
   return names;
 }
 
-// The operand of `n` with one of these names. Throws InternalError if it has none.
-ValueId operand(const Node& n, const OperandNames& names, const std::string& name) {
+// The operand of `n` with one of these names; kNone if it has none.
+ValueId find_operand(const Node& n, const OperandNames& names, const std::string& name) {
   const auto find = [&](const std::vector<std::string>& list, const std::vector<ValueId>& values) {
     const auto at = static_cast<size_t>(std::find(list.begin(), list.end(), name) - list.begin());
     return at < std::min(list.size(), values.size()) ? values[at] : kNone;
   };
   const ValueId input = find(names.inputs, n.inputs);
-  const ValueId found = input != kNone ? input : find(names.outputs, n.outputs);
+  return input != kNone ? input : find(names.outputs, n.outputs);
+}
+
+// The same, but throws InternalError if it has none.
+ValueId operand(const Node& n, const OperandNames& names, const std::string& name) {
+  const ValueId found = find_operand(n, names, name);
   if (found != kNone) return found;
   throw InternalError("operation '" + n.op + "' has no operand '" + name +
                       "', which its backward operation names");
+}
+
+// Whether the operation can be without the input of this name.
+bool is_optional(const Operation& operation, const std::string& name) {
+  const auto* const row =
+      operation.definition != nullptr ? operation.definition->inputs.find(name) : nullptr;
+  return row != nullptr && row->is(rt::sdk::OperandDefinition::kOptional);
 }
 
 // Moves each start of a collective, from node `first` on, to right behind the node that writes its
@@ -434,8 +446,10 @@ void backward_operation(Differentiation& d, size_t index, const Node& n, ValueId
   const Operation& backward = operation_of(d.graph(), named);
   const OperandNames names = names_of(operation_of(d.graph(), n)), own = names_of(backward);
   std::vector<ValueId> inputs, of;
-  for (const std::string& name : own.inputs)
+  for (const std::string& name : own.inputs) {
+    if (is_optional(backward, name) && find_operand(n, names, name) == kNone) continue;
     inputs.push_back(name == "d" + names.outputs[0] ? dy : operand(n, names, name));
+  }
   std::vector<Dims> shapes;
   for (const std::string& name : own.outputs) {
     of.push_back(operand(n, names, name.substr(1)));

@@ -259,6 +259,38 @@ ValueId Build::attention(ValueId qkv, int64_t heads, bool causal) {
                {{RT_ATTR_HEADS, heads}, {RT_ATTR_CAUSAL, static_cast<int64_t>(causal)}});
 }
 
+ValueId Build::dot_product_attention(ValueId q, ValueId k, ValueId v,
+                                     const DotProductAttention& a) {
+  const Dims &dq = dims(q), &dk = dims(k), &dv = dims(v);
+  const int64_t shared = a.key_heads > 0 ? a.key_heads : a.heads;
+  const bool three = dq.size() == 3 && dk.size() == 3 && dv.size() == 3 && a.heads > 0;
+  if (!three || a.heads % shared != 0 || dq[2] % a.heads != 0 ||
+      dk != Dims{dq[0], dk[1], dq[2] / a.heads * shared} || dv[0] != dk[0] || dv[1] != dk[1] ||
+      dv[2] % shared != 0) {
+    fail("attention of " + std::to_string(a.heads) + " heads to " + std::to_string(shared) +
+         " of keys on queries " + to_string(dq) + ", keys " + to_string(dk) + " and values " +
+         to_string(dv) +
+         ": expected [samples, length, heads times columns], as many columns for "
+         "a head of keys as for one of queries, and heads that are a multiple of those of keys");
+  }
+  if (a.window > 0 && !a.causal) fail("attention has a window of keys only if it is causal");
+  std::vector<ValueId> inputs = {q, k, v};
+  if (a.probability > 0 || a.documents != kNone) inputs.insert(inputs.end(), {a.step, a.base});
+  if (a.documents != kNone) inputs.push_back(a.documents);
+  std::vector<Attribute> all = {{RT_ATTR_HEADS, a.heads},
+                                {RT_ATTR_KEY_HEADS, shared},
+                                {RT_ATTR_CAUSAL, static_cast<int64_t>(a.causal)}};
+  if (a.window > 0) all.push_back({RT_ATTR_WINDOW, a.window});
+  if (a.scale != 0) all.push_back({RT_ATTR_SCALE, a.scale});
+  if (a.probability > 0) {
+    all.push_back({RT_ATTR_PROBABILITY, a.probability});
+    all.push_back({RT_ATTR_SEED, static_cast<int64_t>(a.seed)});
+    all.push_back({RT_ATTR_STREAM, a.stream});
+  }
+  return node1(RT_OP_DOT_PRODUCT_ATTENTION, std::move(inputs),
+               {dq[0], dq[1], dv[2] / shared * a.heads}, std::move(all));
+}
+
 ValueId Build::embedding(ValueId indices, ValueId table) {
   Dims out = dims(indices);
   out.push_back(dims(table).at(1));

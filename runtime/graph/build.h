@@ -29,6 +29,21 @@ struct Pooling {
   bool count_include_pad = true;
 };
 
+// Attributes of dot_product_attention, and the operands that it may have beside q, k and v.
+// Equivalent to: the arguments of torch.nn.functional.scaled_dot_product_attention, with masks by
+// rules instead of a matrix.
+struct DotProductAttention {
+  int64_t heads = 1, key_heads = 0;  // 0: as many as `heads`
+  bool causal = false;
+  int64_t window = 0;                  // keys that a query sees; 0: no limit
+  double scale = 0;                    // of the scores; 0: 1 / sqrt(columns of a head)
+  double probability = 0;              // of dropout, which needs step and base
+  uint64_t seed = 0;                   // of dropout
+  int64_t stream = 0;                  // the layer's number among those that draw masks
+  ValueId step = kNone, base = kNone;  // int64 [1], see Build::dropout
+  ValueId documents = kNone;           // int32 [N,T] or [N,T+S]; needs step and base as well
+};
+
 // The output size of a convolution or pooling along one axis; 0 if the kernel does not fit.
 int64_t window_output(int64_t input, int64_t pad_before, int64_t pad_after, int64_t kernel,
                       int64_t stride, int64_t dilation);
@@ -92,6 +107,8 @@ class Build {
   ValueId gated_activation(ValueId gate, ValueId up, int32_t function);
   // x: [N,T,C] of `heads` heads; turns: [T,D] or [N,T,D].
   ValueId rotary(ValueId x, ValueId turns, int64_t heads);
+  // q: [N,T,heads D], k: [N,S,key_heads D], v: [N,S,key_heads E]. Returns [N,T,heads E].
+  ValueId dot_product_attention(ValueId q, ValueId k, ValueId v, const DotProductAttention& a);
   ValueId embedding(ValueId indices, ValueId table);
   ValueId transpose(ValueId x, const std::vector<int>& permutation);
   ValueId cross_entropy(ValueId logits, ValueId labels, ValueId weight);

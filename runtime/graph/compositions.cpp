@@ -391,6 +391,20 @@ std::vector<Formula> all_rows() {
   return rows;
 }
 
+// What dot_product_attention is asked for beside products and a softmax.
+struct AttentionForms {
+  bool causal, documents, drops;
+  explicit AttentionForms(const Node& node, size_t operands)
+      : causal(integer_attribute(node, RT_ATTR_CAUSAL, 0) != 0),
+        documents(node.inputs.size() > operands + 2),
+        drops(number_attribute(node, RT_ATTR_PROBABILITY, 0) > 0) {}
+  bool hides() const { return causal || documents; }
+};
+
+constexpr const char* kAttentionAttributes =
+    " step? base? documents? {heads key_heads=0 causal=0 window=0 scale=0 probability=0 seed=0 "
+    "stream=0 first_head=0}";
+
 }  // namespace
 
 const std::vector<Formula>& compositions() {
@@ -472,6 +486,73 @@ Formula rotary_formula(const Graph& graph, const Node& node) {
       rest[n<R, k<heads, i<w - D] = x[n, k * w + D + i];
       rest[n<R, k<heads, i<w - D] => y[n, k * w + D + i])"
                       : "")};
+}
+
+// Query heads that share keys lie below one another in `rows`. Queries that see no key have weights
+// of 0.
+Formula dot_product_attention_formula(const Graph&, const Node& node) {
+  const AttentionForms forms(node, 3);
+  std::string text = R"(
+      K = key_heads ? key_heads : heads;
+      G = heads / K;
+      D = F / heads;
+      E = C / heads;
+      factor = scale ? scale : 1 / sqrt(D);
+      queries[n<N, h<heads, t<T, d<D] = q[n, t, h * D + d];
+      rows[N, K, G * T, D] = queries;
+      keys[n<N, h<K, s<S, d<D] = k[n, s, h * D + d];
+      values[n<N, h<K, s<S, e<E] = v[n, s, h * E + e];
+      scores[N, heads, T, S] = rows @ keys' * factor;)";
+  if (forms.causal) {
+    text += R"(
+      one = fill(1, window ? window : S);
+      near[i<T, j<S] = one[i + S - T - j];)";
+  }
+  if (forms.documents) text += "same = host(attention_documents, scores, documents);";
+  if (forms.hides()) {
+    text += std::string("seen = ") + (!forms.causal     ? "same"
+                                      : forms.documents ? "same * near"
+                                                        : "near");
+    text += "; z = scores + log(seen); e = exp(z - max(z, 3)); p = gate(e / sum(e, 3), seen);";
+  } else {
+    text += "e = exp(scores - max(scores, 3)); p = e / sum(e, 3);";
+  }
+  text += forms.drops
+              ? "mask = host(attention_dropout, p, step, base); kept = gate(p * mask, mask);"
+              : "kept = p;";
+  text += R"(
+      w[N, K, G * T, S] = kept;
+      o[N, heads, T, E] = w @ values;
+      y[n<N, t<T, h<heads, e<E] = o[n, h, t, e])";
+  return {node.op,
+          std::string("q[N,T,F] k[N,S,U] v[N,S,V]") + kAttentionAttributes + " -> y[N,T,C]", text};
+}
+
+Formula dot_product_attention_backward_formula(const Graph&, const Node& node) {
+  const AttentionForms forms(node, 5);
+  std::string text = R"(
+      g[n<N, h<heads, t<T, e<E] = dy[n, t, h * E + e];
+      o[n<N, h<heads, t<T, e<E] = y[n, t, h * E + e];
+      dz[N, K, G * T, E] = g;
+      dw[N, heads, T, S] = dz @ values';)";
+  text += forms.drops ? "dp = gate(dw * mask, mask);" : "dp = dw;";
+  text += "changes = p * (dp - sum(g * o, 3)) * factor;";
+  text +=
+      forms.hides() ? "ds[N, K, G * T, S] = gate(changes, seen);" : "ds[N, K, G * T, S] = changes;";
+  text += R"(
+      drows[N, heads, T, D] = ds @ keys;
+      dkeys = ds' @ rows;
+      dvalues = w' @ dz;
+      drows[n<N, h<heads, t<T, d<D] => dq[n, t, h * D + d];
+      dkeys[n<N, h<K, s<S, d<D] => dk[n, s, h * D + d];
+      dvalues[n<N, h<K, s<S, e<E] => dv[n, s, h * E + e])";
+  std::string terms = " with rows keys values p w K G D E factor";
+  if (forms.hides()) terms += " seen";
+  if (forms.drops) terms += " mask";
+  return {node.op,
+          std::string("dy[N,T,C] q[N,T,F] k[N,S,U] v[N,S,V] y[N,T,C]") + kAttentionAttributes +
+              terms + " -> dq[N,T,F] dk[N,S,U] dv[N,S,V]",
+          text};
 }
 
 }  // namespace runtime::graph

@@ -26,6 +26,9 @@ Formula concat_formula(const Graph& graph, const Node& node);
 Formula gated_activation_formula(const Graph& graph, const Node& node);
 Formula gated_activation_backward_formula(const Graph& graph, const Node& node);
 Formula rotary_formula(const Graph& graph, const Node& node);
+// Those of dot_product_attention and its gradient, which leave out what the node does not ask for.
+Formula dot_product_attention_formula(const Graph& graph, const Node& node);
+Formula dot_product_attention_backward_formula(const Graph& graph, const Node& node);
 
 }  // namespace runtime::graph
 

@@ -1,4 +1,6 @@
 // How many floating-point operations nodes take.
+#include <algorithm>
+
 #include "runtime/graph/operation_set.h"
 #include "runtime/graph/rules.h"
 
@@ -43,6 +45,27 @@ double products_of_attention(const Node& node, const Dims& qkv, double products)
   return products * 2.0 * static_cast<double>(element_count(qkv)) / 3 * seen;
 }
 
+// Of dot_product_attention: `by_width` products of the columns of queries and keys and `by_value`
+// of those of values, for each pair of a query and a key that it sees, whatever documents say.
+double products_of_dots(const Graph& graph, const Node& node, size_t first, double by_width,
+                        double by_value) {
+  const Dims &q = dims(graph, node.inputs[first]), &k = dims(graph, node.inputs[first + 1]),
+             &v = dims(graph, node.inputs[first + 2]);
+  const int64_t heads = integer_attribute(node, RT_ATTR_HEADS, 1),
+                shared = integer_attribute(node, RT_ATTR_KEY_HEADS, 0),
+                window = integer_attribute(node, RT_ATTR_WINDOW, 0);
+  const bool causal = integer_attribute(node, RT_ATTR_CAUSAL, 0) != 0;
+  double pairs = causal ? 0 : static_cast<double>(q[1] * k[1]);
+  for (int64_t i = 0; causal && i < q[1]; ++i) {
+    const int64_t seen = std::max<int64_t>(i + k[1] - q[1] + 1, 0);
+    pairs += static_cast<double>(window > 0 ? std::min(seen, window) : seen);
+  }
+  const double columns =
+      by_width * static_cast<double>(q[2]) +
+      by_value * static_cast<double>(v[2] / (shared > 0 ? shared : heads) * heads);
+  return 2.0 * static_cast<double>(q[0]) * pairs * columns;
+}
+
 }  // namespace
 
 double matmul_flops(const Graph& graph, const Node& node) {
@@ -79,6 +102,14 @@ double attention_flops(const Graph& graph, const Node& node) {
 // One of the five products computes the scores again.
 double attention_backward_flops(const Graph& graph, const Node& node) {
   return products_of_attention(node, dims(graph, node.inputs[1]), 5);
+}
+
+double dot_product_attention_flops(const Graph& graph, const Node& node) {
+  return products_of_dots(graph, node, 0, 1, 1);
+}
+
+double dot_product_attention_backward_flops(const Graph& graph, const Node& node) {
+  return products_of_dots(graph, node, 1, 3, 2);
 }
 
 double flops(const Graph& graph, const Node& node) {

@@ -124,6 +124,10 @@ const std::vector<Operation> kContract = {
      attention_backward_flops},
     {RT_OP_ROTARY, kElementwise, narrow(rotary_gradient, kHeads), kCopied, kAtOnce, kAlone, nullptr,
      rotary_formula},
+    {RT_OP_DOT_PRODUCT_ATTENTION, kAttention, narrow(backward_operation, kWhole), kCopied, kAtOnce,
+     kAlone, dot_product_attention_flops, dot_product_attention_formula},
+    {RT_OP_DOT_PRODUCT_ATTENTION_BACKWARD, kAttention, kBehindLoss, kCopied, kAtOnce, kAlone,
+     dot_product_attention_backward_flops, dot_product_attention_backward_formula},
     // Look-up and data movement
     {RT_OP_EMBEDDING, kMoves, narrow(backward_operation, kTable), kCopied, kAtOnce, kAlone},
     {RT_OP_EMBEDDING_BACKWARD, kSum, narrow(embedding_backward_gradient, kWhole), kCopied, kAtOnce,
@@ -157,6 +161,8 @@ const std::vector<Operation> kHost = {
     {kDropoutMask, kRandom, kBehindLoss, kCopied, kAtOnce, kAlone},
     {kBiasCorrection, kElementwise, kBehindLoss, kCopied, kAtOnce, kAlone},
     {kHostCast, kConverts, kBehindLoss, kCopied, kAtOnce, kAlone},
+    {kAttentionDocuments, kElementwise, kBehindLoss, kCopied, kAtOnce, kAlone},
+    {kAttentionDropout, kRandom, kBehindLoss, kCopied, kAtOnce, kAlone},
 };
 
 }  // namespace rows

@@ -25,6 +25,7 @@ GradientRule copy_gradient, cast_gradient, transpose_gradient, concat_gradient;
 GradientRule slice_gradient, pad_gradient;
 
 FlopsRule matmul_flops, attention_flops, attention_backward_flops;
+FlopsRule dot_product_attention_flops, dot_product_attention_backward_flops;
 FlopsRule conv2d_flops, conv2d_backward_data_flops, conv2d_backward_weights_flops;
 FlopsRule conv2d_pool2d_flops, conv2d_pool2d_backward_weights_flops;
 

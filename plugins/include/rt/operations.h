@@ -66,6 +66,9 @@
 #define RT_OP_ATTENTION "attention"
 #define RT_OP_ATTENTION_BACKWARD "attention_backward"
 #define RT_OP_ROTARY "rotary" /* since minor version 2 */
+/* Since minor version 2 */
+#define RT_OP_DOT_PRODUCT_ATTENTION "dot_product_attention"
+#define RT_OP_DOT_PRODUCT_ATTENTION_BACKWARD "dot_product_attention_backward"
 /* Look-up and data movement */
 #define RT_OP_EMBEDDING "embedding"
 #define RT_OP_EMBEDDING_BACKWARD "embedding_backward"
@@ -122,18 +125,23 @@
 #define RT_ATTR_BETA "beta"                           /* N [0] scale */
 #define RT_ATTR_VALUE "value"                         /* N [0] fill */
 #define RT_ATTR_AXES "axes"       /* I reduce: mask with bit 1 << axis for every reduced axis */
-#define RT_ATTR_HEADS "heads"     /* I attention, rotary */
+#define RT_ATTR_HEADS "heads"     /* I attention: of the queries; rotary */
 #define RT_ATTR_CAUSAL "causal"   /* I [0] attention */
 #define RT_ATTR_INVERSE "inverse" /* I [0] rotary */
-#define RT_ATTR_AXIS "axis"       /* I concat, slice, pad */
-#define RT_ATTR_START "start"     /* I [0] slice, pad */
+/* These four since minor version 2, for dot_product_attention alone. */
+#define RT_ATTR_KEY_HEADS "key_heads"   /* I [0: heads] of keys and values; divides `heads` */
+#define RT_ATTR_WINDOW "window"         /* I [0: no limit] the number of keys that a query sees */
+#define RT_ATTR_SCALE "scale"           /* N [0: 1 / sqrt(columns of a head)] of the scores */
+#define RT_ATTR_FIRST_HEAD "first_head" /* I [0] the number of the first head, for dropout */
+#define RT_ATTR_AXIS "axis"             /* I concat, slice, pad */
+#define RT_ATTR_START "start"           /* I [0] slice, pad */
 #define RT_ATTR_PERMUTATION \
   "permutation"                     /* I transpose: bits 4i..4i+3: input axis of output axis i */
 #define RT_ATTR_EPSILON "epsilon"   /* N normalisations, adamw */
 #define RT_ATTR_MOMENTUM "momentum" /* N batch_norm, batch_norm_merge [0.1], sgd [0] */
-#define RT_ATTR_PROBABILITY "probability"     /* N dropout */
-#define RT_ATTR_SEED "seed"                   /* I dropout */
-#define RT_ATTR_STREAM "stream"               /* I dropout: id of the layer's random stream */
+#define RT_ATTR_PROBABILITY "probability"     /* N dropout; [0] attention */
+#define RT_ATTR_SEED "seed"                   /* I dropout; [0] attention */
+#define RT_ATTR_STREAM "stream"               /* I dropout; [0] attention: the layer's id */
 #define RT_ATTR_COLUMNS "columns"             /* I [0: x is no slice] dropout: columns of x */
 #define RT_ATTR_WHOLE_COLUMNS "whole_columns" /* I [columns] dropout: columns before slicing */
 #define RT_ATTR_FIRST_COLUMN "first_column"   /* I [0] dropout: index of the first column of x */

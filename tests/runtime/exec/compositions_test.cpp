@@ -167,8 +167,13 @@ bool is_plain(const Case& c) {
 
 // The operations with conformance cases that the table composes.
 std::vector<std::string> composed_operations() {
-  std::vector<std::string> names = {RT_OP_TRANSPOSE, RT_OP_CONCAT, RT_OP_GATED_ACTIVATION,
-                                    RT_OP_GATED_ACTIVATION_BACKWARD, RT_OP_ROTARY};
+  std::vector<std::string> names = {RT_OP_TRANSPOSE,
+                                    RT_OP_CONCAT,
+                                    RT_OP_DOT_PRODUCT_ATTENTION,
+                                    RT_OP_DOT_PRODUCT_ATTENTION_BACKWARD,
+                                    RT_OP_GATED_ACTIVATION,
+                                    RT_OP_GATED_ACTIVATION_BACKWARD,
+                                    RT_OP_ROTARY};
   const std::vector<std::string> covered = plugins::conformance::covered_operations();
   for (const graph::Formula& row : graph::compositions()) {
     if (std::find(covered.begin(), covered.end(), row.op) != covered.end()) names.push_back(row.op);

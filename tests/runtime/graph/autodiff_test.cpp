@@ -226,6 +226,29 @@ TEST_F(GradientTest, Rotary) {
   expect_gradients(weighted_sum(build_.rotary(x, turns, 2)));
 }
 
+TEST_F(GradientTest, DotProductAttention) {
+  const ValueId q = parameter("q", {2, 4, 8}), k = parameter("k", {2, 5, 4}),
+                v = parameter("v", {2, 5, 6});
+  const ValueId step = constant("step", {1}, {3}, RT_INT64);
+  const ValueId base = constant("base", {1}, {7}, RT_INT64);
+  const ValueId documents = constant(
+      "documents", {2, 9}, {0, 0, 1, 1, 0, 1, 0, 1, 0, 2, -1, 2, 0, 2, 2, 2, -1, 0}, RT_INT32);
+  const auto attend = [&](const DotProductAttention& a) {
+    return weighted_sum(build_.dot_product_attention(q, k, v, a));
+  };
+  const ValueId plain = attend({.heads = 4, .key_heads = 2});
+  const ValueId causal = attend({.heads = 4, .key_heads = 2, .causal = true, .window = 2});
+  const ValueId masked = attend({.heads = 4,
+                                 .key_heads = 2,
+                                 .scale = 0.5,
+                                 .probability = 0.25,
+                                 .stream = 2,
+                                 .step = step,
+                                 .base = base,
+                                 .documents = documents});
+  expect_gradients(build_.add(plain, build_.add(causal, masked)));
+}
+
 TEST_F(GradientTest, Embedding) {
   const ValueId table = parameter("table", {5, 3});
   const ValueId tokens = constant("tokens", {2, 3}, {0, 4, 4, 1, 0, 2}, RT_INT32);
@@ -442,10 +465,10 @@ INSTANTIATE_TEST_SUITE_P(Operations, GradientOf, testing::ValuesIn(with_backward
 
 // The others have a test above.
 TEST(GradientOfOthers, HaveTestsOfTheirOwn) {
-  EXPECT_THAT(
-      with_backward_operation(false),
-      testing::UnorderedElementsAre(RT_OP_MAX_POOL2D, RT_OP_AVG_POOL2D, RT_OP_CROSS_ENTROPY,
-                                    RT_OP_ATTENTION, RT_OP_EMBEDDING, RT_OP_GATED_ACTIVATION));
+  EXPECT_THAT(with_backward_operation(false),
+              testing::UnorderedElementsAre(RT_OP_MAX_POOL2D, RT_OP_AVG_POOL2D, RT_OP_CROSS_ENTROPY,
+                                            RT_OP_ATTENTION, RT_OP_DOT_PRODUCT_ATTENTION,
+                                            RT_OP_EMBEDDING, RT_OP_GATED_ACTIVATION));
 }
 
 Attribute number(const char* name, double value) { return {name, value}; }

@@ -40,6 +40,9 @@ TEST_F(BuildTest, InfersShapes) {
   EXPECT_EQ(graph_.value(build_.reduce(x, RT_REDUCE_SUM, 0b0110, true)).dims, (Dims{8, 1, 1, 3}));
   EXPECT_EQ(graph_.value(build_.add(value({4, 1}), value({3}))).dims, (Dims{4, 3}));
   EXPECT_EQ(graph_.value(build_.attention(value({2, 5, 24}), 4, true)).dims, (Dims{2, 5, 8}));
+  const ValueId y = build_.dot_product_attention(value({2, 5, 24}), value({2, 7, 6}),
+                                                 value({2, 7, 10}), {.heads = 8, .key_heads = 2});
+  EXPECT_EQ(graph_.value(y).dims, (Dims{2, 5, 40}));
 }
 
 TEST_F(BuildTest, WindowOutput) {
@@ -79,6 +82,12 @@ TEST_F(BuildTest, RefusesShapesThatDoNotFit) {
       },
       "one feature for each target");
   expect_refused([&] { build_.attention(value({2, 5, 20}), 4, true); }, "4 heads on [2, 5, 20]");
+  const auto attend = [&](const Dims& k, const DotProductAttention& a) {
+    build_.dot_product_attention(value({2, 5, 8}), value(k), value({2, 5, 8}), a);
+  };
+  expect_refused([&] { attend({2, 5, 8}, {.heads = 4, .key_heads = 3}); }, "4 heads to 3 of keys");
+  expect_refused([&] { attend({2, 6, 8}, {.heads = 4}); }, "keys [2, 6, 8]");
+  expect_refused([&] { attend({2, 5, 8}, {.heads = 4, .window = 2}); }, "only if it is causal");
 }
 
 TEST_F(BuildTest, ViewsOfViewsHaveOneStorage) {
@@ -95,6 +104,13 @@ TEST_F(BuildTest, CountsFlops) {
   EXPECT_DOUBLE_EQ(flops(graph_, graph_.nodes.back()), 2.0 * 5 * 6 * 7);
   build_.attention(value({2, 5, 24}), 4, true);
   EXPECT_DOUBLE_EQ(flops(graph_, graph_.nodes.back()), 2 * 2.0 * 2 * 5 * 8 * 3);
+  build_.dot_product_attention(value({2, 5, 8}), value({2, 5, 8}), value({2, 5, 8}),
+                               {.heads = 4, .causal = true});
+  EXPECT_DOUBLE_EQ(flops(graph_, graph_.nodes.back()), 2 * 2.0 * 2 * 5 * 8 * 3);
+  // Windows of 1, 2 and 2 keys; 4 heads of 2 columns, and of 3 for values.
+  build_.dot_product_attention(value({2, 3, 8}), value({2, 3, 4}), value({2, 3, 6}),
+                               {.heads = 4, .key_heads = 2, .causal = true, .window = 2});
+  EXPECT_DOUBLE_EQ(flops(graph_, graph_.nodes.back()), 2.0 * 2 * 5 * (8 + 12));
   build_.transpose(value({5, 6}), {1, 0});
   EXPECT_DOUBLE_EQ(flops(graph_, graph_.nodes.back()), 0);
 }

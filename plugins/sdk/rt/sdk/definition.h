@@ -25,7 +25,7 @@ struct OperandDefinition {
     // A normalisation computes a mean of it without losing digits, so that a rounding of this
     // operand is an error of the operation.
     kExact = 4,
-    kIndex = 8,     // int32: numbers of classes or of rows of a table
+    kIndex = 8,     // int32: numbers of classes, of rows of a table or of documents
     kCounter = 16,  // int64: the number of a step or of a sample
     kOptional = 32,
     kRepeated = 64,  // the operation takes one or more of it
