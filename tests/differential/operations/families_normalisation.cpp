@@ -1,7 +1,7 @@
-// The families (family.h) of batch, layer and root mean square normalisation, split batch
-// normalisation, and attention. An error is allowed if small disturbances of the operands cause as
-// much. x is not disturbed (kExact of its row), because that would excuse rounding errors of the
-// mean, which are faults of the implementation.
+// The families (family.h) of batch, layer and root mean square normalisation and of split batch
+// normalisation. An error is allowed if small disturbances of the operands cause as much. x is not
+// disturbed (kExact of its row), because that would excuse rounding errors of the mean, which are
+// faults of the implementation.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +15,6 @@ namespace {
 const Values kX{-2.0, 3.0, 11};
 const Values kGamma{0.5, 1.5, 12};
 const Values kPositive{0.5, 2.0};
-const Values kQkv{-2.0, 2.0, 21};
 
 constexpr double kHuge = 1e10;  // keeps products of four numbers within float32
 
@@ -237,39 +236,6 @@ void add_batch_norm_parts(Families& families) {
   families.push_back(merge());
 }
 
-Builder attention(const Sizes& s, rt_dtype dtype) {
-  const int64_t c = s["heads"] * s["width"];
-  Builder b(RT_OP_ATTENTION, dtype, "");
-  b.in({s["n"], s["rows"], 3 * c}, kQkv).out({s["n"], s["rows"], c});
-  return b.integer(RT_ATTR_HEADS, s["heads"]).integer(RT_ATTR_CAUSAL, s["causal"]);
-}
-
-Case attention_backward(const Sizes& s, rt_dtype dtype) {
-  const Case forward = attention(s, dtype);
-  const rt_tensor_desc qkv = forward.operation.inputs[0], y = forward.operation.outputs[0];
-  Case backward = Builder(RT_OP_ATTENTION_BACKWARD, dtype, "").forward(forward).get();
-  backward.operation.attributes = forward.operation.attributes;
-  backward.operation.inputs = {y, qkv, y};
-  backward.operation.outputs = {qkv};
-  backward.inputs = {Values{-1.0, 1.0, 22}, kQkv, Values{-1.0, 1.0, 23}};
-  return backward;
-}
-
-Family attention_family(const char* operation,
-                        const std::function<Case(const Sizes&, rt_dtype)>& build) {
-  Family f{.operation = operation,
-           .parameters = {size_or_none("n", 3), size_or_none("rows", 150), size("width", 80),
-                          choice("heads", {1, 1, 2, 3, 8}), flag("causal")}};
-  f.build = [build](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
-    const int64_t products = s["n"] * s["heads"] * s["rows"] * s["rows"] * s["width"];
-    if (products > 2000000) return std::nullopt;
-    return build(s, dtype);
-  };
-  f.not_finite = NotFinite::kMaySpread;
-  f.huge = kHuge;
-  return f;
-}
-
 }  // namespace
 
 void add_normalisation(Families& families) {
@@ -277,12 +243,6 @@ void add_normalisation(Families& families) {
   add_layer_norm(families);
   add_rms_norm(families);
   add_batch_norm_parts(families);
-}
-
-void add_attention(Families& families) {
-  families.push_back(attention_family(
-      RT_OP_ATTENTION, [](const Sizes& s, rt_dtype dtype) -> Case { return attention(s, dtype); }));
-  families.push_back(attention_family(RT_OP_ATTENTION_BACKWARD, attention_backward));
 }
 
 }  // namespace differential

@@ -123,7 +123,7 @@ void add_gated(Families& families);          // families_gate.cpp
 void add_reductions(Families& families);     // families_elementwise.cpp
 void add_losses(Families& families);         // families_losses.cpp
 void add_normalisation(Families& families);  // families_normalisation.cpp
-void add_attention(Families& families);      // families_normalisation.cpp
+void add_attention(Families& families);      // families_attention.cpp
 void add_movement(Families& families);       // families_movement.cpp
 void add_optimizers(Families& families);     // families_optimizers.cpp
 

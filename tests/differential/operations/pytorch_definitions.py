@@ -605,6 +605,100 @@ def attention_backward(a, inputs, forward, name):
     return [parts.permute(1, 3, 0, 2, 4).reshape(qkv.shape)]
 
 
+def optional_of(inputs, first):
+    """step, base and documents; None for those that are missing"""
+    more = list(inputs[first:]) + [None] * 3
+    return more[0], more[1], more[2]
+
+
+def visible(a, n, t, s, documents):
+    """Which keys each query sees, by the rules of operations.md: [N,1,T,S]"""
+    own = torch.arange(t).reshape(t, 1) + s - t
+    keys = torch.arange(s).reshape(1, s)
+    seen = torch.ones(n, 1, t, s, dtype=torch.bool)
+    if a.get("causal", 0):
+        seen = seen & (keys <= own)
+    if a.get("window", 0):
+        seen = seen & (keys > own - a["window"])
+    if documents is not None:
+        queries, others = documents[:, :t], documents[:, documents.shape[1] - s:]
+        seen = seen & ((queries[:, :, None] == others[:, None, :]) & (queries[:, :, None] >= 0))[:, None]
+    return seen
+
+
+def kept(a, n, h, t, s, step, base):
+    """What dropout multiplies the weights by: [N,H,T,S]"""
+    probability = a.get("probability", 0)
+    if probability == 0:
+        return torch.ones(1, 1, 1, 1, dtype=torch.float64)
+    seed, step = a["seed"], int(step)
+    first = [np.array([part], dtype=np.uint64) for part in (step & 0xFFFFFFFF, step >> 32, a["stream"], 0xFFFFFFFF)]
+    words = philox(first, (seed & 0xFFFFFFFF, seed >> 32))
+    key = (int(words[0][0]), int(words[1][0]))
+    sample, head, row, column = (x.astype(np.uint64) for x in np.indices((n, h, t, s)))
+    mask = np.uint64(0xFFFFFFFF)
+    counter = [column // np.uint64(4), row, (head + np.uint64(a["first_head"])) & mask,
+               (sample + np.uint64(int(base))) & mask]
+    words = philox(counter, key)
+    chosen = np.choose((column % np.uint64(4)).astype(np.int64), words) if column.size else column
+    keep = torch.from_numpy((chosen >> np.uint64(8)) / 2.0**24 >= probability)
+    return keep.double() / (1 - probability)
+
+
+def split_heads(x, heads):
+    """[N,T,H*D] -> [N,H,T,D]"""
+    n, t, c = x.shape
+    return x.reshape(n, t, heads, c // heads).transpose(1, 2)
+
+
+def joined_heads(x):
+    return x.transpose(1, 2).reshape(x.shape[0], x.shape[2], x.shape[1] * x.shape[3])
+
+
+def weights_of(a, q, k, seen):
+    """The softmax over the keys that are seen; zeros where none is."""
+    scores = (q @ k.mT * (a.get("scale", 0) or q.shape[-1]**-0.5)).masked_fill(~seen, -float("inf"))
+    return scores.softmax(-1).masked_fill(~seen, 0)
+
+
+@operation("dot_product_attention")
+def dot_product_attention(a, inputs, _, name):
+    """PyTorch's function with a mask, where nothing is dropped and it has the function (since 2.0); it differs for queries
+    that see no key."""
+    heads, shared = a["heads"], a.get("key_heads", 0) or a["heads"]
+    q, k, v = split_heads(inputs[0], heads), split_heads(inputs[1], shared), split_heads(inputs[2], shared)
+    step, base, documents = optional_of(inputs, 3)
+    n, t, s = q.shape[0], q.shape[2], k.shape[2]
+    seen = visible(a, n, t, s, documents)
+    k, v = (x.repeat_interleave(heads // shared, 1) for x in (k, v))
+    if a.get("probability", 0) == 0 and n * t * s > 0 and hasattr(F, "scaled_dot_product_attention"):
+        q = q * (a.get("scale", 0) * q.shape[-1]**0.5 or 1)  # it divides scores by the root
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=seen.expand(n, heads, t, s))
+        y = y.masked_fill(~seen.any(-1, keepdim=True), 0)
+    else:
+        y = (weights_of(a, q, k, seen) * kept(a, n, heads, t, s, step, base)).to(q.dtype) @ v
+    return [joined_heads(y)]
+
+
+@operation("dot_product_attention_backward")
+def dot_product_attention_backward(a, inputs, forward, name):
+    """The formula, because the operand y need not be the result for these q, k and v."""
+    heads, shared = a["heads"], a.get("key_heads", 0) or a["heads"]
+    dy, q, y = (split_heads(inputs[i], heads) for i in (0, 1, 4))
+    k, v = (split_heads(inputs[i], shared) for i in (2, 3))
+    step, base, documents = optional_of(inputs, 5)
+    n, t, s = q.shape[0], q.shape[2], k.shape[2]
+    seen = visible(a, n, t, s, documents)
+    factor = kept(a, n, heads, t, s, step, base).to(q.dtype)
+    all_k, all_v = (x.repeat_interleave(heads // shared, 1) for x in (k, v))
+    p = weights_of(a, q, all_k, seen)
+    ds = p * (factor * (dy @ all_v.mT) - (dy * y).sum(-1, keepdim=True)) * (a.get("scale", 0) or q.shape[-1]**-0.5)
+    ds = ds.masked_fill(~seen, 0)
+    dk, dv = ds.mT @ q, (p * factor).mT @ dy
+    dk, dv = (x.reshape(n, shared, heads // shared, s, x.shape[-1]).sum(2) for x in (dk, dv))
+    return [joined_heads(x) for x in (ds @ all_k, dk, dv)]
+
+
 # --- look-up and data movement
 
 
