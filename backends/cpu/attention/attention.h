@@ -1,5 +1,5 @@
-// Attention of a whole batch over OpenMP threads. Every row of the result is made by one thread in
-// a fixed order, so the result has the same bits for any number of threads.
+// Attention of a whole batch over the threads of the device's team. Every row of the result is made
+// by one thread in a fixed order, so the result has the same bits for any number of threads.
 #ifndef BACKENDS_CPU_ATTENTION_ATTENTION_H_
 #define BACKENDS_CPU_ATTENTION_ATTENTION_H_
 
@@ -7,17 +7,35 @@
 
 #include "backends/cpu/attention/kernels.h"
 #include "backends/cpu/isa.h"
+#include "rt/sdk/attention.h"
 
 namespace backends::cpu::attention {
 
-// The operands are qkv [samples][length][3 * heads * width] and y [samples][length][heads * width].
-struct Shape {
-  int64_t samples, length, heads, width;
-  bool causal;
+using Shape = rt::sdk::DotProductAttention;
+
+// An operand [samples][rows][heads][columns of a head]: one row of all heads begins `step` floats
+// behind the one before. T may be const.
+template <typename T>
+struct Operand {
+  T* data;
+  int64_t step;
+};
+
+// Operands of both directions. Those of no use to the shape are nullptr.
+struct Inputs {
+  Operand<const float> q, k, v;
+  const int64_t *step = nullptr, *base = nullptr;  // of dropout
+  const int32_t* documents = nullptr;
+};
+
+// The operands and results of backward. y is the result of forward.
+struct BackwardOperands {
+  Operand<const float> dy, y;
+  Operand<float> dq, dk, dv;
 };
 
 // Attention of one shape. Immutable: forward and backward may run in several threads at once with
-// different buffers and allocate nothing. All buffers are aligned to 64 bytes.
+// different buffers and allocate nothing. Workspaces are aligned to 64 bytes.
 class Attention {
  public:
   // `threads` >= 1. `kernels` outlives this object.
@@ -30,18 +48,18 @@ class Attention {
   uint64_t backward_workspace_bytes() const;
 
   // Writes y, and to `saved` what backward needs: two floats per row and head.
-  void forward(const float* qkv, float* y, float* saved, float* workspace) const;
-  // Writes the gradient dqkv of qkv, given the gradient dy of y and the operands and results of
-  // forward.
-  void backward(const float* dy, const float* qkv, const float* y, const float* saved, float* dqkv,
+  void forward(const Inputs& inputs, Operand<float> y, float* saved, float* workspace) const;
+  // Writes the gradients, given the operands and results of forward.
+  void backward(const Inputs& inputs, const BackwardOperands& operands, const float* saved,
                 float* workspace) const;
 
  private:
-  Head head(const float* qkv, float* saved, int64_t index) const;
+  Head head(const Inputs& inputs, float* saved, int64_t index) const;
+  Dropout dropout(const Inputs& inputs, int64_t sample, int64_t head) const;
   template <typename T>
-  Rows<T> features_of(T* y, int64_t index) const;
+  Rows<T> query_rows(Operand<T> of, int64_t index, int64_t width) const;
   template <typename T>
-  Rows<T> part_of(T* qkv, int64_t index, int64_t part) const;
+  Rows<T> key_rows(Operand<T> of, int64_t index, int64_t width) const;
   int64_t grain(double products) const;
 
   Shape shape_;

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 
-#include "backends/cpu/attention/attention.h"
 #include "backends/cpu/bfloat16/matrix_unit.h"
 #include "backends/cpu/kernels/table.h"
 
@@ -14,13 +13,19 @@ namespace backends::cpu::bfloat16 {
 // The longest sequence: backward keeps two matrices [length][length] of one head for each thread.
 inline constexpr int64_t kLongestSequence = 2048;
 
+// The operands are qkv [samples][length][3 * heads * width] and y [samples][length][heads * width].
+struct AttentionShape {
+  int64_t samples, length, heads, width;
+  bool causal;
+};
+
 // Attention of one shape. Immutable: forward and backward may run in several threads at once with
 // different buffers and allocate nothing. All buffers are aligned to 64 bytes. One thread does a
 // whole head of a sample, so the result has the same bits for any number of threads.
 class Attention {
  public:
   // `threads` >= 1. `unit` and `kernel` outlive this object.
-  Attention(const attention::Shape& shape, int threads, const MatrixUnit& unit,
+  Attention(const AttentionShape& shape, int threads, const MatrixUnit& unit,
             const kernels::Table& kernel)
       : shape_(shape), threads_(threads), unit_(&unit), kernel_(&kernel) {}
 
@@ -59,7 +64,7 @@ class Attention {
                      int64_t rows, const float* factors, int64_t factor_step, uint16_t* to,
                      int64_t to_row) const;
 
-  attention::Shape shape_;
+  AttentionShape shape_;
   int threads_;
   const MatrixUnit* unit_;
   const kernels::Table* kernel_;

@@ -12,8 +12,8 @@ std::unique_ptr<Plan> make_bfloat16_attention(const NativeContext& context, cons
   const bfloat16::MatrixUnit* unit = bfloat16::matrix_unit();
   const rt_tensor_desc& qkv = op.input(forward ? 0 : 1);
   const int64_t heads = op.integer(RT_ATTR_HEADS);
-  const attention::Shape shape{qkv.dims[0], qkv.dims[1], heads, qkv.dims[2] / 3 / heads,
-                               op.integer(RT_ATTR_CAUSAL, 0) != 0};
+  const bfloat16::AttentionShape shape{qkv.dims[0], qkv.dims[1], heads, qkv.dims[2] / 3 / heads,
+                                       op.integer(RT_ATTR_CAUSAL, 0) != 0};
   if (unit == nullptr || shape.length > bfloat16::kLongestSequence) return nullptr;
   const bfloat16::Attention work(shape, context.engine.threads(), *unit, context.engine.kernels());
   const auto finish = [&](auto plan) -> std::unique_ptr<Plan> {

@@ -45,7 +45,12 @@ struct Problem {
   Shape shape;
   Floats qkv, dy;
   explicit Problem(const Shape& s) : shape(s), qkv(ramp(3 * size(), 5)), dy(ramp(size(), 3)) {}
-  int64_t size() const { return shape.samples * shape.length * shape.heads * shape.width; }
+  int64_t size() const { return shape.samples * shape.queries * features(); }
+  int64_t features() const { return shape.heads * shape.width; }
+  template <typename T>
+  Operand<T> part(T* of, int64_t i) const {
+    return {of + i * features(), 3 * features()};
+  }
 
   Results run(const KernelTable& kernels, int threads) const {
     const Attention attention(shape, threads, kernels);
@@ -53,9 +58,17 @@ struct Problem {
     Floats saved(attention.saved_bytes() / sizeof(float));
     const Workspace forward(attention.forward_workspace_bytes());
     const Workspace backward(attention.backward_workspace_bytes());
-    attention.forward(qkv.data(), r.y.data(), saved.data(), forward.get());
-    attention.backward(dy.data(), qkv.data(), r.y.data(), saved.data(), r.dqkv.data(),
-                       backward.get());
+    const float* const in = qkv.data();
+    float* const out = r.dqkv.data();
+    const Inputs inputs{part(in, 0), part(in, 1), part(in, 2)};
+    attention.forward(inputs, {r.y.data(), features()}, saved.data(), forward.get());
+    attention.backward(inputs,
+                       {{dy.data(), features()},
+                        {r.y.data(), features()},
+                        part(out, 0),
+                        part(out, 1),
+                        part(out, 2)},
+                       saved.data(), backward.get());
     return r;
   }
 };
@@ -76,7 +89,7 @@ void expected_row(const Problem& p, const std::vector<Row>& rows, int64_t i, std
   const auto out = [&](int64_t d) {
     return static_cast<size_t>(rows[static_cast<size_t>(i)].y + d);
   };
-  const int64_t keys = p.shape.causal ? i + 1 : p.shape.length;
+  const int64_t keys = p.shape.causal ? i + 1 : p.shape.queries;
   std::vector<double> weight(static_cast<size_t>(keys));
   double sum = 0, both = 0;
   for (int64_t j = 0; j < keys; ++j) {
@@ -113,9 +126,11 @@ void expect_near(const Floats& actual, const std::vector<double>& expected, cons
 }
 
 const std::vector<Shape>& shapes() {
-  static const std::vector<Shape> list = {{2, 1, 2, 3, true},    {1, 40, 1, 64, false},
-                                          {2, 70, 3, 24, true},  {1, 70, 2, 24, false},
-                                          {1, 130, 1, 17, true}, {1, 129, 1, 80, false}};
+  using rt::sdk::packed_attention;
+  static const std::vector<Shape> list = {
+      packed_attention(2, 1, 2, 3, true),    packed_attention(1, 40, 1, 64, false),
+      packed_attention(2, 70, 3, 24, true),  packed_attention(1, 70, 2, 24, false),
+      packed_attention(1, 130, 1, 17, true), packed_attention(1, 129, 1, 80, false)};
   return list;
 }
 
@@ -125,14 +140,14 @@ TEST(Attention, EveryInstructionSetAgreesWithSumsInDouble) {
     std::vector<double> y(p.dy.size()), dqkv(p.qkv.size());
     for (int64_t n = 0; n < s.samples * s.heads; ++n) {
       std::vector<Row> rows;
-      for (int64_t i = 0; i < s.length; ++i) {
-        const int64_t row = n / s.heads * s.length + i, column = n % s.heads * s.width;
+      for (int64_t i = 0; i < s.queries; ++i) {
+        const int64_t row = n / s.heads * s.queries + i, column = n % s.heads * s.width;
         rows.push_back({row * s.heads * s.width + column, row * 3 * s.heads * s.width + column});
       }
-      for (int64_t i = 0; i < s.length; ++i) expected_row(p, rows, i, y, dqkv);
+      for (int64_t i = 0; i < s.queries; ++i) expected_row(p, rows, i, y, dqkv);
     }
     for (const Isa isa : usable_isas()) {
-      SCOPED_TRACE(kernel_suffix(isa) + (" length " + std::to_string(s.length)));
+      SCOPED_TRACE(kernel_suffix(isa) + (" length " + std::to_string(s.queries)));
       const Results r = p.run(kernels_for(isa), 1);
       expect_near(r.y, y, "y");
       expect_near(r.dqkv, dqkv, "dqkv");
@@ -141,7 +156,7 @@ TEST(Attention, EveryInstructionSetAgreesWithSumsInDouble) {
 }
 
 TEST(Attention, TheBitsDoNotDependOnTheNumberOfThreads) {
-  const Problem p({3, 130, 3, 32, true});
+  const Problem p(rt::sdk::packed_attention(3, 130, 3, 32, true));
   const Results one = p.run(kernels_for(widest_isa()), 1);
   for (const int threads : {2, 5}) {
     const Results more = p.run(kernels_for(widest_isa()), threads);
@@ -152,7 +167,7 @@ TEST(Attention, TheBitsDoNotDependOnTheNumberOfThreads) {
 
 // Scores far above the range of exp.
 TEST(Attention, LargeScoresStayFinite) {
-  Problem p({1, 70, 1, 16, true});
+  Problem p(rt::sdk::packed_attention(1, 70, 1, 16, true));
   for (float& x : p.qkv) x *= 50;
   const Results r = p.run(kernels_for(widest_isa()), 1);
   for (const float x : r.y) ASSERT_TRUE(std::isfinite(x));
@@ -164,7 +179,7 @@ TEST(Attention, KeysOfMinusInfinityAreNothingBesideLaterOnes) {
   constexpr int64_t kInfinite = 64, kLength = 70;
   for (const Isa isa : usable_isas()) {
     SCOPED_TRACE(kernel_suffix(isa));
-    Problem p({1, kLength, 1, 1, false});
+    Problem p(rt::sdk::packed_attention(1, kLength, 1, 1, false));
     for (size_t i = 0; i < p.qkv.size(); i += 3) {
       p.qkv[i] = 1;
       p.qkv[i + 1] = i / 3 < kInfinite ? -std::numeric_limits<float>::infinity() : 0.0f;
@@ -182,7 +197,7 @@ TEST(Attention, KeysOfMinusInfinityAreNothingBesideLaterOnes) {
 TEST(Attention, ARowOfMinusInfinityIsNotANumber) {
   for (const Isa isa : usable_isas()) {
     SCOPED_TRACE(kernel_suffix(isa));
-    Problem p({1, 20, 1, 1, true});
+    Problem p(rt::sdk::packed_attention(1, 20, 1, 1, true));
     for (size_t i = 0; i < p.qkv.size(); i += 3) p.qkv[i] = 1;
     p.qkv[1] = -std::numeric_limits<float>::infinity();
     const Results r = p.run(kernels_for(isa), 1);
