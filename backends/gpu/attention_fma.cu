@@ -32,8 +32,6 @@ class FmaTiles {
 
   GPU_DEVICE FmaTiles(Shared& shared, const AttentionOperands<T>& o, int column)
       : shared_(shared),
-        t_(static_cast<int>(o.s.t)),
-        d_(static_cast<int>(o.s.d)),
         column_(column),
         by_vector_(o.by_vector),
         row_(static_cast<int>(threadIdx.x) / kLanes * kEach),
@@ -60,7 +58,7 @@ class FmaTiles {
   // s = the outer rows times the transposed inner rows.
   GPU_DEVICE void scores(Scores& s, const Kept& outer, Inner operand, int) {
     clear(s);
-    for (int column = 0; column < d_; column += kDepth) {
+    for (int column = 0; column < outer.rows.columns; column += kDepth) {
       __syncthreads();
       load_turned(shared_.left, outer, column);
       load_turned(shared_.right, inner_[operand], column);
@@ -86,7 +84,7 @@ class FmaTiles {
       T of[kEach];
     };
     GPU_UNROLL for (int r = 0; r < kRows; ++r) {
-      if (first + row(r) >= t_) continue;
+      if (first + row(r) >= to.count) continue;
       T* at = to.data + (first + row(r)) * to.step;
       GPU_UNROLL for (int part = 0; part < kParts; ++part) {
         const int column = column_ + part * kOuter + side_;
@@ -94,11 +92,11 @@ class FmaTiles {
         GPU_UNROLL for (int e = 0; e < kEach; ++e) {
           rounded.of[e] = static_cast<T>(result[r][part * kEach + e]);
         }
-        if (by_vector_ && column < d_) {
+        if (by_vector_ && column < to.columns) {
           *reinterpret_cast<Part*>(at + column) = rounded;
         } else {
           GPU_UNROLL for (int e = 0; e < kEach; ++e) {
-            if (column + e < d_) at[column + e] = rounded.of[e];
+            if (column + e < to.columns) at[column + e] = rounded.of[e];
           }
         }
       }
@@ -113,12 +111,12 @@ class FmaTiles {
 
   // Elements (row, column) to (row, column + kVector - 1), zeros outside the head.
   GPU_DEVICE Vector load(const HeadRows<const T>& rows, int row, int column) const {
-    if (row >= t_ || column >= d_) return Vector{};
+    if (row >= rows.count || column >= rows.columns) return Vector{};
     const T* from = rows.data + row * rows.step + column;
     if (by_vector_) return *reinterpret_cast<const Vector*>(from);
     Vector v;
     GPU_UNROLL for (int e = 0; e < kVector; ++e) {
-      v.of[e] = column + e < d_ ? from[e] : static_cast<T>(C(0));
+      v.of[e] = column + e < rows.columns ? from[e] : static_cast<T>(C(0));
     }
     return v;
   }
@@ -160,7 +158,7 @@ class FmaTiles {
   GPU_DEVICE void add_parts(Result& result, Inner operand) {
     if constexpr (kPart < kParts) {
       const int column = column_ + kPart * kOuter;
-      if (column >= d_) return;
+      if (column >= inner_[operand].rows.columns) return;
       for (int i = 0; i < kInner; i += kDepth) {
         __syncthreads();
         load_straight(shared_.right, inner_[operand].rows, inner_[operand].first + i, column);
@@ -173,44 +171,49 @@ class FmaTiles {
 
   Shared& shared_;
   Kept inner_[2];  // the tiles that the walk is at
-  const int t_, d_, column_;
+  const int column_;
   const bool by_vector_;
   const int row_, side_;
 };
 
 namespace {
 
-template <typename T, int kWidth>
+template <typename T, int kWidth, bool kMasked>
 AttentionLaunches<T> launches(int64_t times) {
   using Tiles = FmaTiles<T, kWidth>;
   using Operands = AttentionOperands<T>;
   return {[](const Launch& l, const Operands& o) {
-            launch_tiles<Tiles>(l, AttentionForward<Tiles>{o}, "attention");
+            launch_tiles<Tiles>(l, AttentionForward<Tiles, kMasked>{o}, "attention");
           },
           [](const Launch& l, const Operands& o) {
-            launch_tiles<Tiles>(l, QueryGradient<Tiles>{o}, "attention_backward");
+            launch_tiles<Tiles>(l, QueryGradient<Tiles, kMasked>{o}, "attention_backward");
           },
           [](const Launch& l, const Operands& o) {
-            launch_tiles<Tiles>(l, KeyGradient<Tiles>{o}, "attention_backward");
+            launch_tiles<Tiles>(l, KeyGradient<Tiles, kMasked>{o}, "attention_backward");
           },
           times};
+}
+
+template <typename T, bool kMasked>
+AttentionLaunches<T> launches_for(int64_t d) {
+  // Narrower heads in 16 bits have tensor cores on NVIDIA's devices.
+  if constexpr (!kNvidia || !kSixteenBit<T>) {
+    if (d <= 64) return launches<T, 64, kMasked>(1);
+    if (d <= 128) return launches<T, 128, kMasked>(1);
+  }
+  return launches<T, 256, kMasked>(divide_up(d, 256));
 }
 
 }  // namespace
 
 template <typename T>
-AttentionLaunches<T> fma_attention(int64_t d) {
-  // Narrower heads in 16 bits have tensor cores on NVIDIA's devices.
-  if constexpr (!kNvidia || !kSixteenBit<T>) {
-    if (d <= 64) return launches<T, 64>(1);
-    if (d <= 128) return launches<T, 128>(1);
-  }
-  return launches<T, 256>(divide_up(d, 256));
+AttentionLaunches<T> fma_attention(int64_t d, bool masked) {
+  return masked ? launches_for<T, true>(d) : launches_for<T, false>(d);
 }
 
-template AttentionLaunches<float> fma_attention(int64_t);
-template AttentionLaunches<double> fma_attention(int64_t);
-template AttentionLaunches<Float16> fma_attention(int64_t);
-template AttentionLaunches<BFloat16> fma_attention(int64_t);
+template AttentionLaunches<float> fma_attention(int64_t, bool);
+template AttentionLaunches<double> fma_attention(int64_t, bool);
+template AttentionLaunches<Float16> fma_attention(int64_t, bool);
+template AttentionLaunches<BFloat16> fma_attention(int64_t, bool);
 
 }  // namespace backends::gpu

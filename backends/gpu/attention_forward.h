@@ -6,11 +6,12 @@
 
 namespace backends::gpu {
 
-// y. Scores are taken to base 2, because devices compute powers of 2.
-template <typename Tiles>
+// y. Scores are taken to base 2, because devices compute powers of 2. kMasked: with a window,
+// documents or dropout.
+template <typename Tiles, bool kMasked>
 struct AttentionForward {
   using C = typename Tiles::C;
-  static constexpr bool kLastFirst = true;
+  static constexpr bool kLastFirst = true, kOfKeys = false;
   AttentionOperands<typename Tiles::Element> o;
 
   struct Rows {
@@ -19,37 +20,49 @@ struct AttentionForward {
   };
 
   GPU_DEVICE void operator()(Tiles& tiles, const BlockPlace& at) const {
-    const auto queries = tiles.keep(o.part_of(o.qkv, at.line, 0), at.outer);
-    const int t = static_cast<int>(o.s.t),
-              end = o.s.causal ? lesser(t, at.outer + Tiles::kOuter) : t;
+    const auto queries = tiles.keep(o.queries_of(o.q, at.line), at.outer);
+    const KeyRange range = keys_seen<Tiles, kMasked>(o, at.outer);
+    HeadMask<C, kMasked> mask(o.mask, at.line / o.s.heads, at.line % o.s.heads);
     Rows rows;
     GPU_UNROLL for (int r = 0; r < Tiles::kRows; ++r) {
       rows.largest[r] = -INFINITY;
       rows.sum[r] = 0;
     }
     clear(rows.y);
-    tiles.walk(0, end, o.part_of(o.qkv, at.line, 1), o.part_of(o.qkv, at.line, 2), [&](int first) {
-      GPU_UNROLL for (int slice = 0; slice < Tiles::kSlices; ++slice) {
-        const int key = first + slice * Tiles::kSlice;
-        if (key >= end) break;
-        typename Tiles::Scores s;
-        tiles.scores(s, queries, kFirst, slice);
-        if (key + Tiles::kSlice > t || (o.s.causal && key + Tiles::kSlice > at.outer + 1)) {
-          hide(tiles, s, at.outer, key);
-        }
-        to_weights(s, rows);
-        tiles.accumulate(rows.y, s, kSecond, slice);
-      }
-    });
-    finish(tiles, rows, at);
+    tiles.walk(range.begin, range.end, o.keys_of(o.k, at.line), o.keys_of(o.v, at.line),
+               [&](int first) {
+                 if (kMasked && !mask.meet(at.outer, first)) return;
+                 GPU_UNROLL for (int slice = 0; slice < Tiles::kSlices; ++slice) {
+                   const int key = first + slice * Tiles::kSlice;
+                   if (key >= range.end) break;
+                   typename Tiles::Scores s;
+                   tiles.scores(s, queries, kFirst, slice);
+                   if (kMasked || key + Tiles::kSlice > range.all)
+                     hide(tiles, s, mask, at.outer, key);
+                   to_weights(s, rows);
+                   if (kMasked && mask.drops()) drop(tiles, s, mask, at.outer, key);
+                   tiles.accumulate(rows.y, s, kSecond, slice);
+                 }
+               });
+    finish(tiles, rows, mask, at);
   }
 
   // Keys that a query does not see have the score -infinity.
-  GPU_DEVICE void hide(const Tiles& tiles, typename Tiles::Scores& s, int query0, int key0) const {
+  GPU_DEVICE void hide(const Tiles& tiles, typename Tiles::Scores& s,
+                       const HeadMask<C, kMasked>& mask, int query0, int key0) const {
     GPU_UNROLL for (int r = 0; r < Tiles::kRows; ++r) {
       GPU_UNROLL for (int k = 0; k < Tiles::kScores; ++k) {
         const int query = query0 + tiles.row(r), key = key0 + tiles.score_column(k);
-        if (key >= o.length() || (o.s.causal && key > query)) s[r][k] = -INFINITY;
+        if (!sees<kMasked>(o, mask, query, key)) s[r][k] = -INFINITY;
+      }
+    }
+  }
+
+  GPU_DEVICE void drop(const Tiles& tiles, typename Tiles::Scores& s, HeadMask<C, kMasked>& mask,
+                       int query0, int key0) const {
+    GPU_UNROLL for (int r = 0; r < Tiles::kRows; ++r) {
+      GPU_UNROLL for (int k = 0; k < Tiles::kScores; ++k) {
+        s[r][k] *= mask.factor(query0 + tiles.row(r), key0 + tiles.score_column(k));
       }
     }
   }
@@ -78,16 +91,20 @@ struct AttentionForward {
     }
   }
 
-  GPU_DEVICE void finish(Tiles& tiles, Rows& rows, const BlockPlace& at) const {
+  GPU_DEVICE void finish(Tiles& tiles, Rows& rows, const HeadMask<C, kMasked>& mask,
+                         const BlockPlace& at) const {
     GPU_UNROLL for (int r = 0; r < Tiles::kRows; ++r) {
-      const C sum = reduce_lanes<Sum, Tiles::kLanes>(rows.sum[r]), inverse = C(1) / sum;
-      GPU_UNROLL for (int k = 0; k < Tiles::kResults; ++k) rows.y[r][k] *= inverse;
       const int query = at.outer + tiles.row(r);
-      if (at.column == 0 && query < o.length() && threadIdx.x % Tiles::kLanes == 0) {
-        o.log_sums[at.line * o.s.t + query] = rows.largest[r] * o.scale + log_of(sum);
+      const C sum = reduce_lanes<Sum, Tiles::kLanes>(rows.sum[r]);
+      const bool nothing = rows.largest[r] == C(-INFINITY) && !sees_any<kMasked>(o, mask, query);
+      const C inverse = nothing ? C(0) : C(1) / sum;
+      GPU_UNROLL for (int k = 0; k < Tiles::kResults; ++k) rows.y[r][k] *= inverse;
+      if (at.column == 0 && query < o.queries() && threadIdx.x % Tiles::kLanes == 0) {
+        o.log_sums[at.line * o.s.t + query] =
+            nothing ? C(0) : rows.largest[r] * o.scale + log_of(sum);
       }
     }
-    tiles.store(o.rows_of(o.result, at.line), at.outer, rows.y);
+    tiles.store(o.queries_of(o.result, at.line), at.outer, rows.y);
   }
 };
 

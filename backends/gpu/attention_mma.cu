@@ -37,8 +37,6 @@ class MmaTiles {
 
   GPU_DEVICE MmaTiles(Shared& shared, const AttentionOperands<T>& o, int)
       : rows_(&shared.rows[0][0][0][0]),
-        t_(static_cast<int>(o.s.t)),
-        d_(static_cast<int>(o.s.d)),
         by_vector_(o.by_vector),
         warp_(static_cast<int>(threadIdx.x) / 32),
         lane_(static_cast<int>(threadIdx.x) % 32) {}
@@ -66,6 +64,7 @@ class MmaTiles {
   template <typename Body>
   GPU_DEVICE void walk(int begin, int end, const HeadRows<const T>& first,
                        const HeadRows<const T>& second, Body body) {
+    if (begin >= end) return;
     int stage = 0;
     fetch_both(stage, first, second, begin);
     for (int i = begin; i < end; i += kInner) {
@@ -125,7 +124,7 @@ class MmaTiles {
     __syncthreads();
     if (by_vector_) {
       each_vector<kOuter>([&](int row, int column) {
-        if (first + row >= t_ || column >= d_) return;
+        if (first + row >= to.count || column >= to.columns) return;
         *reinterpret_cast<uint4*>(to.data + (first + row) * to.step + column) =
             *reinterpret_cast<const uint4*>(rows_ + row * kStride + column);
       });
@@ -163,8 +162,9 @@ class MmaTiles {
   GPU_DEVICE void fetch(uint16_t* to, const HeadRows<const T>& rows, int first) const {
     if (!by_vector_) return fetch_elements(to, rows, first, kCount);
     each_vector<kCount>([&](int row, int column) {
-      const bool inside = first + row < t_ && column < d_;
-      const int64_t from = lesser(first + row, t_ - 1) * rows.step + (column < d_ ? column : 0);
+      const bool inside = first + row < rows.count && column < rows.columns;
+      const int64_t from =
+          lesser(first + row, rows.count - 1) * rows.step + (column < rows.columns ? column : 0);
       begin_copy(to + row * kStride + column, rows.data + from, inside);
     });
   }
@@ -172,7 +172,7 @@ class MmaTiles {
                                  int count) const {
     GPU_ROLL for (int v = static_cast<int>(threadIdx.x); v < count * kWidth; v += kThreads) {
       const int row = v / kWidth, column = v % kWidth;
-      const bool inside = first + row < t_ && column < d_;
+      const bool inside = first + row < rows.count && column < rows.columns;
       to[row * kStride + column] =
           inside ? rows.data[(first + row) * rows.step + column].bits : uint16_t{0};
     }
@@ -180,7 +180,7 @@ class MmaTiles {
   GPU_DEVICE void store_elements(const HeadRows<T>& to, int first) const {
     GPU_ROLL for (int v = static_cast<int>(threadIdx.x); v < kOuter * kWidth; v += kThreads) {
       const int row = v / kWidth, column = v % kWidth;
-      if (first + row >= t_ || column >= d_) continue;
+      if (first + row >= to.count || column >= to.columns) continue;
       to.data[(first + row) * to.step + column].bits = rows_[row * kStride + column];
     }
   }
@@ -194,7 +194,6 @@ class MmaTiles {
 
   uint16_t* const rows_;
   const uint16_t* inner_ = nullptr;  // the tiles of both operands that the walk is at
-  const int t_, d_;
   const bool by_vector_;
   const int warp_, lane_;
 };
@@ -205,42 +204,47 @@ namespace {
 // seldom; the gradients have two scores and more sums to keep in registers.
 constexpr int kForwardSlice = 64, kGradientSlice = 16;
 
-template <typename T, int kWidth>
+template <typename T, int kWidth, bool kMasked>
 AttentionLaunches<T> launches() {
   using Tiles = MmaTiles<T, kWidth, kForwardSlice>;
   using Narrow = MmaTiles<T, kWidth, kGradientSlice>;
   using Operands = AttentionOperands<T>;
   return {[](const Launch& l, const Operands& o) {
-            launch_tiles<Tiles>(l, AttentionForward<Tiles>{o}, "attention");
+            launch_tiles<Tiles>(l, AttentionForward<Tiles, kMasked>{o}, "attention");
           },
           [](const Launch& l, const Operands& o) {
-            launch_tiles<Narrow>(l, QueryGradient<Narrow>{o}, "attention_backward");
+            launch_tiles<Narrow>(l, QueryGradient<Narrow, kMasked>{o}, "attention_backward");
           },
           [](const Launch& l, const Operands& o) {
-            launch_tiles<Narrow>(l, KeyGradient<Narrow>{o}, "attention_backward");
+            launch_tiles<Narrow>(l, KeyGradient<Narrow, kMasked>{o}, "attention_backward");
           },
           1};
+}
+
+template <typename T, bool kMasked>
+AttentionLaunches<T> launches_for(int64_t d) {
+  static_assert(kMostTensorColumns == 128);
+  return d <= 32   ? launches<T, 32, kMasked>()
+         : d <= 64 ? launches<T, 64, kMasked>()
+         : d <= 96 ? launches<T, 96, kMasked>()
+                   : launches<T, 128, kMasked>();
 }
 
 }  // namespace
 
 template <typename T>
-std::optional<AttentionLaunches<T>> mma_attention(int64_t d) {
-  static_assert(kMostTensorColumns == 128);
+std::optional<AttentionLaunches<T>> mma_attention(int64_t d, bool masked) {
   if (d > kMostTensorColumns) return std::nullopt;
-  return d <= 32   ? launches<T, 32>()
-         : d <= 64 ? launches<T, 64>()
-         : d <= 96 ? launches<T, 96>()
-                   : launches<T, 128>();
+  return masked ? launches_for<T, true>(d) : launches_for<T, false>(d);
 }
 #else
 template <typename T>
-std::optional<AttentionLaunches<T>> mma_attention(int64_t) {
+std::optional<AttentionLaunches<T>> mma_attention(int64_t, bool) {
   return std::nullopt;
 }
 #endif
 
-template std::optional<AttentionLaunches<Float16>> mma_attention(int64_t);
-template std::optional<AttentionLaunches<BFloat16>> mma_attention(int64_t);
+template std::optional<AttentionLaunches<Float16>> mma_attention(int64_t, bool);
+template std::optional<AttentionLaunches<BFloat16>> mma_attention(int64_t, bool);
 
 }  // namespace backends::gpu

@@ -14,7 +14,7 @@ struct SavedOfQuery {
   C log_sum, delta;
   template <typename T>
   GPU_DEVICE static SavedOfQuery of(const AttentionOperands<T>& o, int64_t line, int query) {
-    if (query >= o.length()) return {C(0), C(0)};
+    if (query >= o.queries()) return {C(0), C(0)};
     const int64_t at = line * o.s.t + query;
     return {within_rounding(o.log_sums[at] * C(kLog2E)), o.delta[at]};
   }
@@ -26,13 +26,13 @@ struct SavedOfQuery {
     const C size = log_sum < C(0) ? -log_sum : log_sum;
     return size > kNoFraction && size < C(INFINITY) ? log_sum - 64 * kStep * size : log_sum;
   }
-  // Replaces the score s = q . k by ds / scale = p (dp - delta), and dp = dy . v by p. A query that
-  // does not see the key has 0 for both, whatever it holds.
-  GPU_DEVICE void to_gradients(C& s, C& dp, C factor, bool sees) const {
+  // Replaces the score s = q . k by ds / scale = p (kept dp - delta), and dp = dy . v by kept p. A
+  // query that does not see the key has 0 for both, whatever it holds.
+  GPU_DEVICE void to_gradients(C& s, C& dp, C factor, bool sees, C kept) const {
     const C e = s * factor - log_sum, p = exp2_of(e > C(0) ? C(0) : e);  // NaN stays NaN
-    const C ds = p * (dp - delta);
+    const C ds = p * (kept * dp - delta);
     s = sees ? ds : C(0);
-    dp = sees ? p : C(0);
+    dp = sees ? kept * p : C(0);
   }
 };
 

@@ -17,7 +17,10 @@ constexpr Entry kProducts[] = {{RT_OP_MATMUL, refuse, kFuses},
                                {RT_OP_CONV2D, refuse, kFuses},
                                {RT_OP_CONV2D_BACKWARD_DATA, refuse, kFuses},
                                {RT_OP_CONV2D_BACKWARD_WEIGHTS, refuse}};
-constexpr Entry kAttention[] = {{RT_OP_ATTENTION, refuse}, {RT_OP_ATTENTION_BACKWARD, refuse}};
+constexpr Entry kAttention[] = {{RT_OP_ATTENTION, refuse},
+                                {RT_OP_ATTENTION_BACKWARD, refuse},
+                                {RT_OP_DOT_PRODUCT_ATTENTION, refuse},
+                                {RT_OP_DOT_PRODUCT_ATTENTION_BACKWARD, refuse}};
 
 }  // namespace
 
