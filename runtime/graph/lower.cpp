@@ -15,6 +15,7 @@
 #include "runtime/graph/formula.h"
 #include "runtime/graph/host_operations.h"
 #include "runtime/graph/operation_set.h"
+#include "runtime/graph/packed_attention.h"
 
 namespace runtime::graph {
 
@@ -39,6 +40,8 @@ class Lowering {
       : graph_(graph), target_(target), all_(all), build_(graph) {}
 
   std::vector<std::string> run() {
+    const std::vector<std::string> packed = pack_attention(graph_, target_);
+    report_.insert(packed.begin(), packed.end());
     NodeList nodes = std::exchange(graph_.nodes, {});
     find_pairs(nodes);
     for (Node& node : nodes) lower(std::move(node));

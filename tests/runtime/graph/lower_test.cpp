@@ -77,6 +77,54 @@ TEST(Lower, ComposesEachOperationOnItsOwn) {
   }
 }
 
+// The gradients of dot_product_attention of x, as q, k and v, with respect to x.
+Result attend_on(const std::shared_ptr<plugins::host::Device>& device,
+                 const DotProductAttention& form) {
+  Graph graph;
+  Build build(graph);
+  build.layer = "attention";
+  const ValueId x = test::add_value(graph, "x", ValueKind::kParameter, {2, 5, 6});
+  const ValueId one = test::add_value(graph, "one", ValueKind::kState, {1});
+  const ValueId y = build.dot_product_attention(x, build.scale(x, 2), build.scale(x, 3), form);
+  const ValueId loss = build.square_sum(y);
+  const ValueId gradient = differentiate(graph, loss, one, {x}).at(x);
+  const ValueId loss_out = test::add_output(graph, loss, "loss");
+  const ValueId gradient_out = test::add_output(graph, gradient, "gradient");
+  GraphRun run(graph, device);
+  run.set(x, test::random_numbers(60, 1));
+  run.set(one, {1});
+  run.run();
+  return {run.get(loss_out), run.get(gradient_out), run.notes(), operations(run.program().graph())};
+}
+
+TEST(Lower, AttentionIsPackedForADeviceThatKnowsNoOtherForm) {
+  for (const char* refused : {RT_OP_DOT_PRODUCT_ATTENTION, RT_OP_DOT_PRODUCT_ATTENTION_BACKWARD}) {
+    const auto older = test::open_device("simulated", {{"refuse", refused}, {"poison", "true"}});
+    const DotProductAttention plain{.heads = 2, .causal = true};
+    const Result whole = attend_on(test::open_device("reference"), plain);
+    const Result packed = attend_on(older, plain);
+    EXPECT_THAT(packed.operations, Not(HasSubstr("dot_product")));
+    EXPECT_THAT(packed.operations, HasSubstr("attention_backward"));
+    EXPECT_LT(test::relative_error(packed.loss, whole.loss), 1e-13);
+    EXPECT_LT(test::relative_error(packed.gradient, whole.gradient), 1e-13);
+    ASSERT_EQ(packed.notes.size(), 1u);
+    EXPECT_THAT(packed.notes[0], HasSubstr("dot_product_attention runs as attention: simulated:0"));
+  }
+}
+
+TEST(Lower, AttentionWithoutAPackedFormIsComposed) {
+  const DotProductAttention window{.heads = 2, .causal = true, .window = 2};
+  const auto older = test::open_device(
+      "simulated",
+      {{"refuse", "dot_product_attention,dot_product_attention_backward"}, {"poison", "true"}});
+  const Result whole = attend_on(test::open_device("reference"), window);
+  const Result composed = attend_on(older, window);
+  EXPECT_THAT(composed.operations, Not(HasSubstr("attention")));
+  EXPECT_LT(test::relative_error(composed.loss, whole.loss), 1e-13);
+  EXPECT_LT(test::relative_error(composed.gradient, whole.gradient), 1e-13);
+  EXPECT_EQ(composed.notes.size(), 2u);
+}
+
 TEST(Lower, ARefusalNamesAllMissingOperationsAndWhatWouldDo) {
   Graph graph;
   Build build(graph);
