@@ -53,6 +53,8 @@ enum class SplitRule {
   kWeights,     // a product with a parameter, which is split by rows or columns
   kTable,       // a look-up in a table whose rows are split
   kHeads,       // as kChannels, between heads
+  kKeyHeads,    // the same for queries, and for keys and values apart from them; where there are
+                // more ranks than heads of keys, every rank computes all of these and takes its own
   kClasses,     // rows of numbers for classes, which are split
   kTerm,        // the result for a part of the operand is one term of the whole result
 };

@@ -124,8 +124,8 @@ const std::vector<Operation> kContract = {
      attention_backward_flops},
     {RT_OP_ROTARY, kElementwise, narrow(rotary_gradient, kHeads), kCopied, kAtOnce, kAlone, nullptr,
      rotary_formula},
-    {RT_OP_DOT_PRODUCT_ATTENTION, kAttention, narrow(backward_operation, kWhole), kCopied, kAtOnce,
-     kAlone, dot_product_attention_flops, dot_product_attention_formula},
+    {RT_OP_DOT_PRODUCT_ATTENTION, kAttention, narrow(backward_operation, kKeyHeads), kCopied,
+     kAtOnce, kAlone, dot_product_attention_flops, dot_product_attention_formula},
     {RT_OP_DOT_PRODUCT_ATTENTION_BACKWARD, kAttention, kBehindLoss, kCopied, kAtOnce, kAlone,
      dot_product_attention_backward_flops, dot_product_attention_backward_formula},
     // Look-up and data movement

@@ -74,6 +74,8 @@ bool Lookahead::accepts(const Node& reader, ValueId v, Demand& demand) const {
       return reads(0) && has_weights(reader, parameters_) && accepts_product(reader, demand);
     case SplitRule::kHeads:
       return reads(0) && accepts_attention(reader, demand);
+    case SplitRule::kKeyHeads:
+      return accepts_key_heads(reader, v, demand);
   }
   return false;
 }
@@ -92,6 +94,26 @@ bool Lookahead::accepts_rows(const Node& reader, ValueId v, Demand& demand) cons
   if (width == dims_[v].back() || !passes(reader, demand)) return false;
   demand.unit = std::lcm(demand.unit, width);
   return true;
+}
+
+// As many heads of keys as ranks or more: each rank has some, and the heads of queries that read
+// them. Else keys stay whole, and the queries of a rank read one head of them.
+bool Lookahead::accepts_key_heads(const Node& reader, ValueId v, Demand& demand) const {
+  if (!hint_of(hints_, reader.layer).cuts()) return false;
+  const int64_t heads = graph::integer_attribute(reader, RT_ATTR_HEADS, 1),
+                given = graph::integer_attribute(reader, RT_ATTR_KEY_HEADS, 0),
+                shared = given > 0 ? given : heads;
+  const bool apart = shared >= ranks_;
+  if (!apart && (heads % ranks_ != 0 || ranks_ % shared != 0)) return false;
+  demand.unit = 0;
+  for (size_t i = 0; i < reader.inputs.size(); ++i) {
+    if (storage_[reader.inputs[i]] != storage_[v]) continue;
+    if (i > 2 || (i > 0 && !apart)) return false;
+    const int64_t unit = dims_[reader.inputs[i]].back() / (i > 0 || apart ? shared : heads);
+    demand.unit = std::lcm(std::max<int64_t>(demand.unit, 1), unit);
+  }
+  Demand behind;
+  return demand.unit > 0 && passes(reader, behind);
 }
 
 bool Lookahead::passes(const Node& reader, Demand& demand) const {

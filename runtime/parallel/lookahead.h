@@ -53,6 +53,7 @@ class Lookahead {
   bool accepts_rows(const graph::Node& reader, graph::ValueId v, Demand& demand) const;
   bool accepts_product(const graph::Node& reader, Demand& demand) const;
   bool accepts_attention(const graph::Node& reader, Demand& demand) const;
+  bool accepts_key_heads(const graph::Node& reader, graph::ValueId v, Demand& demand) const;
 
   const graph::Graph& graph_;
   const std::vector<graph::Node>& nodes_;

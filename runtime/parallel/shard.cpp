@@ -195,6 +195,8 @@ class Shard {
         return embedding(n);
       case SplitRule::kHeads:
         return attention(n);
+      case SplitRule::kKeyHeads:
+        return attention_of_keys(n);
       case SplitRule::kElements:
       case SplitRule::kChannels:
         return by_channel(n);
@@ -408,6 +410,65 @@ class Shard {
     Split out = s;
     out.blocks = 1;
     emit_split(std::move(n), out);
+  }
+
+  // The rank's heads of keys and values: those that it has, or of whole ones the head that all of
+  // its `heads` of queries from `first` on read, each of `group`. False if there are no such.
+  bool take_keys(Node& n, int64_t shared, int64_t first, int64_t heads, int64_t group) {
+    for (size_t i = 1; i < 3; ++i) {
+      const int64_t width = whole_width(n.inputs[i]), depth = width / shared;
+      const Split* const s = split(n.inputs[i]);
+      if (s != nullptr) {
+        if (s->axis != last_axis(n.inputs[i]) || s->blocks != 1 ||
+            s->begin * group != first * depth || s->length * group != heads * depth)
+          return false;
+      } else if (first / group != (first + heads - 1) / group) {
+        return false;
+      }
+    }
+    for (size_t i = 1; i < 3; ++i) {
+      if (split(n.inputs[i]) != nullptr) continue;
+      const int64_t depth = whole_width(n.inputs[i]) / shared;
+      n.inputs[i] = sliced(n.inputs[i], {.axis = last_axis(n.inputs[i]),
+                                         .whole = shared * depth,
+                                         .unit = depth,
+                                         .begin = first / group * depth,
+                                         .length = depth});
+    }
+    set_attribute(n, RT_ATTR_KEY_HEADS, std::max<int64_t>(heads / group, 1));
+    return true;
+  }
+
+  int64_t whole_width(ValueId v) const {
+    const Split* const s = split(v);
+    return s == nullptr ? dims(v).back() : whole_dims(dims(v), *s).back();
+  }
+
+  void attention_of_keys(Node n) {
+    const ValueId q = n.inputs[0];
+    const int64_t heads = graph::integer_attribute(n, RT_ATTR_HEADS, 1),
+                  given = graph::integer_attribute(n, RT_ATTR_KEY_HEADS, 0),
+                  shared = given > 0 ? given : heads;
+    const int64_t width = dims(n.outputs[0]).back();
+    if (split(q) == nullptr) {  // perhaps because there are too few heads
+      if (heads < options_.ranks)
+        has_enough(n.layer, {.whole = width, .unit = width / heads}, "heads");
+      return plain(n);
+    }
+    const Split s = *split(q);
+    const int64_t depth = whole_width(q) / heads;
+    if (s.axis != last_axis(q) || s.blocks != 1 || s.unit % depth != 0) return plain(n);
+    const int64_t first = s.begin / depth, own = s.length / depth;
+    if (!take_keys(n, shared, first, own, heads / shared)) return plain(n);
+    set_attribute(n, RT_ATTR_HEADS, own);
+    set_attribute(n, RT_ATTR_FIRST_HEAD,
+                  graph::integer_attribute(n, RT_ATTR_FIRST_HEAD, 0) + first);
+    const int64_t columns = width / heads;
+    emit_split(std::move(n), {.axis = last_axis(q),
+                              .whole = width,
+                              .unit = s.unit / depth * columns,
+                              .begin = first * columns,
+                              .length = own * columns});
   }
 
   void cross_entropy(Node n) {

@@ -156,6 +156,8 @@ std::set<Kind> kinds_that(SplitRule split) {
       return {Kind::kMoves};
     case SplitRule::kHeads:
       return {Kind::kAttention, Kind::kElementwise};
+    case SplitRule::kKeyHeads:
+      return {Kind::kAttention};
     case SplitRule::kClasses:
       return {Kind::kLoss, Kind::kChooses};
     case SplitRule::kTerm:

@@ -67,6 +67,28 @@ Make gpt(int64_t heads) {
   };
 }
 
+// A block whose heads of queries share heads of keys; values have more columns. The layers are
+// those of one attention, with a window, dropout and documents.
+Make shared_keys(int64_t heads, int64_t key_heads) {
+  return [=](TestModel& m) {
+    const int64_t n = 2, length = 4, depth = 2, columns = 3;
+    const ValueId x = m.layer_norm("ln", m.features({n, length, 6}));
+    const ValueId q = m.linear("q", x, heads * depth), k = m.linear("k", x, key_heads * depth),
+                  v = m.linear("v", x, key_heads * columns);
+    m.build.layer = "attn";
+    graph::DotProductAttention form{.heads = heads, .key_heads = key_heads};
+    form.causal = true;
+    form.window = 3;
+    form.probability = 0.25;
+    form.stream = 5;
+    form.step = m.input("step", {1}, RT_INT64, {3});
+    form.base = m.input("base", {1}, RT_INT64, {7});
+    form.documents = m.input("documents", {n, length}, RT_INT32, {0, 0, 0, 1, 2, 2, -1, 2});
+    const ValueId y = m.linear("proj", m.build.dot_product_attention(q, k, v, form), 6);
+    finish(m, m.linear("out", m.layer_norm("ln2", m.build.add(x, y)), 5), {n, length});
+  };
+}
+
 // Convolutions (without bias before batch normalisation, whose gradient would consist of rounding
 // errors), batch normalisation (ordinary and split), pooling, groups, a flattened image.
 void image_layers(TestModel& m) {
@@ -97,6 +119,28 @@ TEST(Shard, MlpComputesWhatOneRankComputes) {
 TEST(Shard, ATransformerComputesWhatOneRankComputes) {
   const Results expected = run_whole(gpt(4));
   for (const int ranks : {2, 4}) EXPECT_LT(error(run_split(gpt(4), ranks), expected), kTolerance);
+}
+
+// More heads of keys than ranks, as many, fewer, and one.
+TEST(Shard, HeadsThatShareKeysComputeWhatOneRankComputes) {
+  for (const int64_t key_heads : {8, 4, 2, 1}) {
+    const Make make = shared_keys(8, key_heads);
+    const Results expected = run_whole(make);
+    for (const int ranks : {2, 4}) {
+      EXPECT_LT(error(run_split(make, ranks), expected), kTolerance) << key_heads;
+    }
+    const Built b = build_split(make, {.rank = 1, .ranks = 4}, true);
+    const auto attention =
+        std::find_if(b.graph.nodes.begin(), b.graph.nodes.end(),
+                     [](const Node& n) { return n.op == RT_OP_DOT_PRODUCT_ATTENTION; });
+    ASSERT_NE(attention, b.graph.nodes.end());
+    EXPECT_EQ(graph::integer_attribute(*attention, RT_ATTR_HEADS, 0), 2);
+    EXPECT_EQ(graph::integer_attribute(*attention, RT_ATTR_FIRST_HEAD, 0), 2);
+    EXPECT_EQ(graph::integer_attribute(*attention, RT_ATTR_KEY_HEADS, 0), key_heads == 8 ? 2 : 1);
+  }
+  EXPECT_LT(error(run_split(shared_keys(6, 3), 2), run_whole(shared_keys(6, 3))), kTolerance);
+  // Heads that do not divide stay whole.
+  EXPECT_LT(error(run_split(shared_keys(6, 2), 4), run_whole(shared_keys(6, 2))), kTolerance);
 }
 
 TEST(Shard, HeadsNeedNotDivide) {
