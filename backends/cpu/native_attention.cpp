@@ -9,9 +9,6 @@
 namespace backends::cpu {
 namespace {
 
-using attention::Attention;
-using attention::Operand;
-
 // The sizes of an attention, from its operand `qkv` [N,T,3C] and `y`, an operand shaped like the
 // result [N,T,C].
 attention::Shape packed_shape(const Operation& op, const rt_tensor_desc& qkv,
@@ -31,7 +28,7 @@ attention::Shape packed_shape(const Operation& op, const rt_tensor_desc& qkv,
 
 // q, k and v inside qkv, or their gradients inside that of qkv. T may be const.
 template <typename T>
-Operand<T> part_of(const attention::Shape& s, T* qkv, int64_t part) {
+attention::Operand<T> part_of(const attention::Shape& s, T* qkv, int64_t part) {
   const int64_t features = s.heads * s.width;
   return {qkv + part * features, 3 * features};
 }
@@ -54,13 +51,13 @@ attention::Inputs inputs_of(const attention::Shape& s, const rt_launch& l, uint3
   return inputs;
 }
 
-Attention work_of(const NativeContext& context, const attention::Shape& shape) {
+attention::Attention work_of(const NativeContext& context, const attention::Shape& shape) {
   return {shape, context.engine.threads(), attention::kernels_for(context.engine.isa())};
 }
 
 // A plan that calls run(launch).
 template <typename Run>
-std::unique_ptr<Plan> forward_plan(const NativeContext& context, const Attention& work,
+std::unique_ptr<Plan> forward_plan(const NativeContext& context, const attention::Attention& work,
                                    const char* name, Run run) {
   auto plan = make_plan(context, name, run);
   plan->edit().saved_bytes = work.saved_bytes();
@@ -68,7 +65,7 @@ std::unique_ptr<Plan> forward_plan(const NativeContext& context, const Attention
   return plan;
 }
 template <typename Run>
-std::unique_ptr<Plan> backward_plan(const NativeContext& context, const Attention& work,
+std::unique_ptr<Plan> backward_plan(const NativeContext& context, const attention::Attention& work,
                                     const char* name, Run run) {
   auto plan = make_plan(context, name, run);
   plan->edit().workspace_bytes = work.backward_workspace_bytes();
@@ -79,7 +76,7 @@ std::unique_ptr<Plan> make_attention(const NativeContext& context, const Operati
   expect_counts(op, 1, 1);
   expect_float(op);
   const attention::Shape s = packed_shape(op, op.input(0), op.output(0));
-  const Attention work = work_of(context, s);
+  const attention::Attention work = work_of(context, s);
   return forward_plan(context, work, "native:attention", [work, s](const rt_launch& l) {
     work.forward(packed_inputs(s, input<float>(l, 0)), {output<float>(l, 0), s.heads * s.width},
                  static_cast<float*>(l.saved), static_cast<float*>(l.workspace));
@@ -92,7 +89,7 @@ std::unique_ptr<Plan> make_attention_backward(const NativeContext& context, cons
   expect_same_dims(op, op.input(0), op.input(2));
   expect_same_dims(op, op.input(1), op.output(0));
   const attention::Shape s = packed_shape(op, op.input(1), op.input(0));
-  const Attention work = work_of(context, s);
+  const attention::Attention work = work_of(context, s);
   return backward_plan(context, work, "native:attention_backward", [work, s](const rt_launch& l) {
     const int64_t features = s.heads * s.width;
     float* const dqkv = output<float>(l, 0);
@@ -109,7 +106,7 @@ std::unique_ptr<Plan> make_attention_backward(const NativeContext& context, cons
 std::unique_ptr<Plan> make_dot_product_attention(const NativeContext& context,
                                                  const Operation& op) {
   const attention::Shape s = rt::sdk::dot_product_attention_shape(op, RT_FLOAT32);
-  const Attention work = work_of(context, s);
+  const attention::Attention work = work_of(context, s);
   return forward_plan(context, work, "native:dot_product_attention", [work, s](const rt_launch& l) {
     work.forward(inputs_of(s, l, 0, 2), {output<float>(l, 0), s.heads * s.value_width},
                  static_cast<float*>(l.saved), static_cast<float*>(l.workspace));
@@ -119,7 +116,7 @@ std::unique_ptr<Plan> make_dot_product_attention(const NativeContext& context,
 std::unique_ptr<Plan> make_dot_product_attention_backward(const NativeContext& context,
                                                           const Operation& op) {
   const attention::Shape s = rt::sdk::dot_product_attention_backward_shape(op, RT_FLOAT32);
-  const Attention work = work_of(context, s);
+  const attention::Attention work = work_of(context, s);
   return backward_plan(
       context, work, "native:dot_product_attention_backward", [work, s](const rt_launch& l) {
         work.backward(inputs_of(s, l, 1, 4),

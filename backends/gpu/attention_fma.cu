@@ -1,7 +1,8 @@
 // Attention without tensor cores: float32 and float64, wide heads, and all types on AMD's devices.
 // 16 x 16 threads multiply tiles in shared memory, each kEach x kEach elements of a product.
-#include "backends/gpu/attention_backward.h"
 #include "backends/gpu/attention_forward.h"
+#include "backends/gpu/attention_key_gradient.h"
+#include "backends/gpu/attention_query_gradient.h"
 
 namespace backends::gpu {
 // A block computes kWidth columns of the results; the heads may have more, for which it computes

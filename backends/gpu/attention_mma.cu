@@ -4,8 +4,9 @@
 #include "backends/gpu/mma.h"
 
 #if defined(BACKENDS_GPU_MMA)
-#include "backends/gpu/attention_backward.h"
 #include "backends/gpu/attention_forward.h"
+#include "backends/gpu/attention_key_gradient.h"
+#include "backends/gpu/attention_query_gradient.h"
 #endif
 
 namespace backends::gpu {

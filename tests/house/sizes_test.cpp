@@ -31,10 +31,10 @@ constexpr size_t kLongHeaderLines = 150;
 // a number when code goes; when one has to rise, say why in the commit. runtime/README.md has the
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
-    {"plugins/host", 6571},     {"plugins/include", 837}, {"plugins/sdk", 2523},
+    {"plugins/host", 6571},     {"plugins/include", 843}, {"plugins/sdk", 2669},
     {"runtime/analysis", 4061}, {"runtime/cli", 5273},    {"runtime/config", 4101},
-    {"runtime/data", 5901},     {"runtime/exec", 4100},   {"runtime/graph", 5300},
-    {"runtime/launch", 4055},   {"runtime/model", 1780},  {"runtime/parallel", 3266},
+    {"runtime/data", 5901},     {"runtime/exec", 4139},   {"runtime/graph", 5579},
+    {"runtime/launch", 4055},   {"runtime/model", 1780},  {"runtime/parallel", 3342},
     {"runtime/step", 1525},     {"runtime/system", 538},  {"runtime/tensor", 694},
     {"runtime/terminal", 419},  {"runtime/train", 7348},  {"runtime/watch", 1349},
 };

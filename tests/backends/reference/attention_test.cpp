@@ -18,7 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pointwise;
 
-constexpr int64_t kSeed = 0x0123456789abcdef;
+constexpr int64_t kAttentionSeed = 0x0123456789abcdef;
 
 // What an operation is made of: q [n,t,heads d], k [n,s,keys d], v [n,s,keys e].
 struct Form {
@@ -117,7 +117,7 @@ TEST(DotProductAttention, ScalesScores) {
 
 Attributes dropping(double probability, int64_t first_head = 0) {
   return {{RT_ATTR_PROBABILITY, probability},
-          {RT_ATTR_SEED, kSeed},
+          {RT_ATTR_SEED, kAttentionSeed},
           {RT_ATTR_STREAM, int64_t{3}},
           {RT_ATTR_FIRST_HEAD, first_head}};
 }

@@ -5,6 +5,7 @@
 
 #include <span>
 
+#include "rt/sdk/definitions/attentions.h"
 #include "rt/sdk/definitions/elements.h"
 #include "rt/sdk/definitions/images.h"
 #include "rt/sdk/definitions/losses.h"
