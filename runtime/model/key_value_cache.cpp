@@ -49,38 +49,53 @@ class TokenWise {
     return embedded_ && kEachTokenAlone;
   }
   bool fits(const Embedding&) { return !std::exchange(embedded_, true); }
-  bool fits(const Attention& attention) { return embedded_ && attention.causal; }
+  bool fits(const Attention& attention) { return embedded_ && attention.options.causal; }
   bool fits(const Block&) { return true; }
 
   bool embedded_ = false;  // before, a layer would see token ids as features
 };
 
-// Adds a tensor of the cache: part 1 (keys) or 2 (values) of a layer.
-ValueId add_tensor(Build& build, KeyValueCache& cache, ValueKind kind, int64_t part,
+// Adds a tensor of the cache of the current layer; `what` is "keys" or "values".
+ValueId add_tensor(Build& build, KeyValueCache& cache, ValueKind kind, const std::string& what,
                    const Dims& dims, rt_dtype dtype) {
-  const std::string name = "cache." + build.layer + (part == 1 ? ".keys" : ".values");
   const char* const form = kind == ValueKind::kOutput ? ".window" : "";
-  cache.tensors.push_back(build.graph().add_value(name + form, kind, dims, dtype));
+  cache.tensors.push_back(
+      build.graph().add_value("cache." + build.layer + "." + what + form, kind, dims, dtype));
   return cache.tensors.back();
 }
 
-// Copies part 1 or 2 of qkv, [n, 3C], to a value [n, C].
-void write_part(Build& build, ValueId qkv, int64_t part, ValueId to) {
-  const int64_t start = part * build.graph().value(to).dims[1];
-  build.node_into(RT_OP_SLICE, {qkv}, {to}, {{RT_ATTR_AXIS, int64_t{1}}, {RT_ATTR_START, start}});
+// Copies the columns to a value of so many rows and columns.
+void write_columns(Build& build, const Columns& columns, ValueId to) {
+  Graph& graph = build.graph();
+  const Dims dims = graph.value(columns.value).dims;
+  const ValueId rows = graph.reshape(columns.value, {dims[1], dims[2]});
+  if (columns.count == dims[2]) return build.node_into(RT_OP_COPY, {rows}, {to});
+  build.node_into(RT_OP_SLICE, {rows}, {to},
+                  {{RT_ATTR_AXIS, int64_t{1}}, {RT_ATTR_START, columns.begin}});
 }
 
-// Adds the keys or values that a token of qkv, [1, 3C], attends to; it writes its own to row 0.
-ValueId rows_with(Build& build, KeyValueCache& cache, int64_t part, ValueId qkv, int64_t tokens) {
+// Adds the keys or values that a token attends to; it writes its own to row 0.
+ValueId rows_with(Build& build, KeyValueCache& cache, const std::string& what,
+                  const Columns& columns, int64_t tokens) {
   Graph& graph = build.graph();
   Value own;
-  own.dtype = graph.value(qkv).dtype;
-  own.dims = {1, graph.value(qkv).dims[1] / 3};
+  own.dtype = graph.value(columns.value).dtype;
+  own.dims = {1, columns.count};
   own.base =
-      add_tensor(build, cache, ValueKind::kState, part, {tokens + 1, own.dims[1]}, own.dtype);
+      add_tensor(build, cache, ValueKind::kState, what, {tokens + 1, columns.count}, own.dtype);
   const ValueId tensor = own.base;
-  write_part(build, qkv, part, graph.add_value(std::move(own)));
+  write_columns(build, columns, graph.add_value(std::move(own)));
   return tensor;
+}
+
+ValueId mask_of(Graph& graph, KeyValueCache& cache, int64_t window, int64_t tokens,
+                rt_dtype dtype) {
+  for (const KeyValueCache::Mask& mask : cache.masks) {
+    if (mask.window == window) return mask.value;
+  }
+  const std::string name = window == 0 ? "mask" : "mask." + std::to_string(window);
+  cache.masks.push_back({window, graph.add_value(name, ValueKind::kInput, {1, tokens + 1}, dtype)});
+  return cache.masks.back().value;
 }
 
 }  // namespace
@@ -89,42 +104,44 @@ bool can_extend(const Model& model) {
   return model.input.size() == 1 && TokenWise().all(model.layers);
 }
 
-void fill_cache(Build& build, KeyValueCache& cache, ValueId qkv) {
-  Graph& graph = build.graph();
-  const Dims dims = graph.value(qkv).dims;
-  const ValueId rows = graph.reshape(qkv, {dims[1], dims[2]});
-  for (const int64_t part : {1, 2}) {
-    write_part(build, rows, part,
-               add_tensor(build, cache, ValueKind::kOutput, part, {dims[1], dims[2] / 3},
-                          graph.value(qkv).dtype));
-  }
+void fill_cache(Build& build, KeyValueCache& cache, const AttentionSource& source) {
+  const auto fill = [&](const char* what, const Columns& columns) {
+    const Value& from = build.graph().value(columns.value);
+    const Dims dims = {from.dims[1], columns.count};
+    write_columns(build, columns,
+                  add_tensor(build, cache, ValueKind::kOutput, what, dims, from.dtype));
+  };
+  fill("keys", source.keys);
+  fill("values", source.values);
 }
 
-// The cache has the features of all heads side by side, and so does the query. To score a key for
-// each head with one product, the query becomes a matrix of a row for each head, with zeros in the
-// features of other heads; of the product with the values each head takes its own features.
-ValueId extend_attention(Build& build, KeyValueCache& cache, ValueId qkv, int64_t heads,
+// The cache has the features of all heads of keys side by side. To score a key for each head with
+// one product, the query becomes a matrix of a row for each head, with zeros in the features of
+// other heads of keys; of the product with the values each head takes its own features. Heads that
+// share a head of keys are neighbours: head h has number h % shared among those of keys h / shared.
+ValueId extend_attention(Build& build, KeyValueCache& cache, const AttentionSource& source,
                          int64_t tokens) {
   Graph& graph = build.graph();
-  const int64_t c = graph.value(qkv).dims[2] / 3, d = c / heads;
-  if (cache.mask == graph::kNone) {
-    cache.mask =
-        graph.add_value("mask", ValueKind::kInput, {1, tokens + 1}, graph.value(qkv).dtype);
-  }
-  const ValueId row = graph.reshape(qkv, {1, 3 * c});
-  const ValueId keys = rows_with(build, cache, 1, row, tokens);
-  const ValueId values = rows_with(build, cache, 2, row, tokens);
-  // query[h, g, i] = q[g, i] where h = g, else 0
-  const ValueId query =
-      graph::copy_elements(build, graph.reshape(qkv, {1, 3, heads, d}), {heads, heads, d},
-                           {{0, {1, -1, 0}}, {0, {0, 0, 0}}, {0, {0, 1, 0}}, {0, {0, 0, 1}}});
-  ValueId scores = build.matmul(graph.reshape(query, {heads, c}), keys, false, true);
-  scores = build.scale(scores, 1 / std::sqrt(static_cast<double>(d)));
-  const ValueId weights = build.softmax(build.add(scores, cache.mask));
-  const ValueId sums = graph.reshape(build.matmul(weights, values), {heads, heads, d});
+  const Columns& q = source.queries;
+  const int64_t groups = source.key_heads, shared = source.heads / groups;
+  const int64_t d = q.count / source.heads, e = source.values.count / groups;
+  const rt_dtype dtype = graph.value(q.value).dtype;
+  const ValueId mask = mask_of(graph, cache, source.window, tokens, dtype);
+  const ValueId keys = rows_with(build, cache, "keys", source.keys, tokens);
+  const ValueId values = rows_with(build, cache, "values", source.values, tokens);
+  // query[g, s, h, i] = q[g, s, i] where h = g, else 0
+  const ValueId query = graph::copy_elements(
+      build, q.value, {groups, shared, groups, d},
+      {{0, {1, 0, -1, 0}}, {0, {0, 0, 0, 0}}, {q.begin, {shared * d, d, 0, 1}}});
+  ValueId scores =
+      build.matmul(graph.reshape(query, {source.heads, groups * d}), keys, false, true);
+  const double scale = source.scale != 0 ? source.scale : 1 / std::sqrt(static_cast<double>(d));
+  const ValueId weights = build.softmax(build.add(build.scale(scores, scale), mask));
+  const ValueId sums = graph.reshape(build.matmul(weights, values), {groups, shared, groups, e});
   const ValueId own =
-      graph::copy_elements(build, sums, {heads, d}, {{0, {1, 0}}, {0, {1, 0}}, {0, {0, 1}}});
-  return graph.reshape(own, {1, 1, c});
+      graph::copy_elements(build, sums, {groups, shared, e},
+                           {{0, {1, 0, 0}}, {0, {0, 1, 0}}, {0, {1, 0, 0}}, {0, {0, 0, 1}}});
+  return graph.reshape(own, {1, 1, source.heads * e});
 }
 
 }  // namespace runtime::model

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/graph/build.h"
+#include "runtime/model/attention.h"
 #include "runtime/model/layer.h"
 
 namespace runtime::model {
@@ -27,22 +28,27 @@ struct KeyValueCache {
   // of the cache. The step copies neither, because operands lie at addresses that the device
   // aligns.
   std::vector<graph::ValueId> tensors;
-  // Inputs of kExtend. `position`: int32 [1, 1], the token's place in the window; kNone if no layer
-  // reads it. `mask`: [1, T + 1], which is added to the scores: 0 for the token itself and those
-  // before it, -infinity for other rows of the cache; kNone without attention.
-  graph::ValueId position = graph::kNone, mask = graph::kNone;
+  // An input of kExtend: int32 [1, 1], the token's place in the window; kNone if no layer reads it.
+  graph::ValueId position = graph::kNone;
+  // Inputs of kExtend, [1, T + 1], which are added to the scores: 0 for the token itself and those
+  // before it that layers with this window of tokens see, -infinity for other rows of the cache.
+  struct Mask {
+    int64_t window = 0;  // tokens, the own one included; 0: all
+    graph::ValueId value = graph::kNone;
+  };
+  std::vector<Mask> masks;
 };
 
 // Whether a model can extend a text by one token: its first layer looks up tokens, and the others
 // compute each token alone or let it attend to those before it.
 bool can_extend(const Model& model);
 
-// Appends the keys and values of all T tokens as outputs. qkv: [1, T, 3C], see Build::attention().
-void fill_cache(graph::Build& build, KeyValueCache& cache, graph::ValueId qkv);
+// Appends the keys and values of all T tokens as outputs.
+void fill_cache(graph::Build& build, KeyValueCache& cache, const AttentionSource& source);
 
-// Appends the attention of one token. qkv: [1, 1, 3C]; returns [1, 1, C]. `tokens` is T.
-graph::ValueId extend_attention(graph::Build& build, KeyValueCache& cache, graph::ValueId qkv,
-                                int64_t heads, int64_t tokens);
+// Appends the attention of one token; returns [1, 1, C]. `tokens` is T.
+graph::ValueId extend_attention(graph::Build& build, KeyValueCache& cache,
+                                const AttentionSource& source, int64_t tokens);
 
 }  // namespace runtime::model
 

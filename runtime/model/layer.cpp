@@ -10,6 +10,7 @@ std::vector<std::vector<Layer>*> lists(Kind&) {
   return {};
 }
 std::vector<std::vector<Layer>*> lists(Block& block) { return {&block.layers}; }
+std::vector<std::vector<Layer>*> lists(Attention& a) { return {&a.query, &a.key, &a.value}; }
 std::vector<std::vector<Layer>*> lists(Residual& r) { return {&r.layers, &r.shortcut}; }
 std::vector<std::vector<Layer>*> lists(Join& join) { return {&join.layers, &join.other}; }
 std::vector<std::vector<Layer>*> lists(Gated& gated) { return {&gated.gate, &gated.up}; }

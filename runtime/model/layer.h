@@ -117,12 +117,18 @@ struct PositionEmbedding {
 
   int64_t length = 0;
 };
-// Attention of tokens whose queries, keys and values lie side by side: [N, T, 3C] -> [N, T, C].
+// Attention of tokens. Queries, keys and values lie side by side in the input, heads * D, key_heads
+// * D and key_heads * D features; or each is the result of a list of layers, of which an empty one
+// is the input itself. The result has heads * D features.
 struct Attention {
   static constexpr const char* kShortName = "attention";
 
-  int64_t heads = 1;
-  bool causal = false;
+  // Heads, causality, window, scale and probability of dropout; the other members are not used.
+  graph::DotProductAttention options;
+  std::vector<Layer> query, key, value;
+  bool prefix = true;
+
+  bool is_packed() const { return query.empty() && key.empty() && value.empty(); }
 };
 // An operation that a plugin brings, or a formula of layer_types.cpp; its learned parameters are
 // those that are declared with it.

@@ -8,6 +8,7 @@
 
 #include "runtime/error.h"
 #include "runtime/graph/build.h"
+#include "runtime/model/attention.h"
 #include "runtime/model/open_layer.h"
 #include "runtime/model/turn_tables.h"
 
@@ -412,10 +413,39 @@ class NetworkBuilder {
     return build_.add(x, positions);
   }
 
-  ValueId emit(const Attention& a, const Layer&, const std::string&, ValueId x) {
-    if (extends()) return extend_attention(build_, net_.cache, x, a.heads, model_.input[0]);
-    if (options_.cache == CacheUse::kFill) fill_cache(build_, net_.cache, x);
-    return build_.attention(x, a.heads, a.causal);
+  // What an attention with branches reads.
+  AttentionSource branches_of(const Attention& a, const graph::DotProductAttention& o,
+                              const std::string& name, ValueId x) {
+    const std::string layer = build_.layer;
+    const auto branch = [&](const std::vector<Layer>& layers, const char* unnamed) {
+      ValueId y = x;
+      sequence(layers, inside(a.prefix, name), &y, unnamed);
+      return Columns{y, 0, dims(y).back()};
+    };
+    const Columns queries = branch(a.query, "query."), keys = branch(a.key, "key."),
+                  values = branch(a.value, "value.");
+    build_.layer = layer;
+    return {queries, keys, values, o.heads, o.key_heads, o.window, o.scale};
+  }
+
+  ValueId emit(const Attention& a, const Layer&, const std::string& name, ValueId x) {
+    graph::DotProductAttention o = a.options;
+    if (o.key_heads == 0) o.key_heads = o.heads;
+    const AttentionSource source =
+        a.is_packed() ? side_by_side(build_, x, o) : branches_of(a, o, name, x);
+    if (extends()) return extend_attention(build_, net_.cache, source, model_.input[0]);
+    if (options_.cache == CacheUse::kFill) fill_cache(build_, net_.cache, source);
+    // Counted for evaluation too, as in a dropout layer.
+    if (o.probability > 0) o.stream = dropouts_++;
+    if (!options_.training) o.probability = 0;
+    const bool plain = o.key_heads == o.heads && o.window == 0 && o.scale == 0;
+    if (a.is_packed() && plain && o.probability == 0) return build_.attention(x, o.heads, o.causal);
+    if (o.probability > 0) {
+      read_step();
+      o.seed = options_.seed, o.step = net_.step, o.base = net_.sample_base;
+    }
+    const ValueId queries = value_of(build_, source.queries), keys = value_of(build_, source.keys);
+    return build_.dot_product_attention(queries, keys, value_of(build_, source.values), o);
   }
 
   // A matrix begins as the weight [outputs, inputs] of a linear layer, a vector as a row of one.

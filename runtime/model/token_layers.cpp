@@ -130,15 +130,55 @@ DeclaredLayer position_embedding() {
       kWeights);
 }
 
+// A key whose value is in a member of the options of attention.
+template <class M>
+LayerKey<Attention> option(const std::string& name, M graph::DotProductAttention::*member,
+                           const config::Range& range, const std::string& documentation) {
+  graph::DotProductAttention defaults;
+  const config::Type type = config::type_of(&(defaults.*member));
+  return custom<Attention>(
+      {.name = name,
+       .type = type,
+       .default_text = config::default_text(&(defaults.*member), type),
+       .range = range,
+       .documentation = documentation},
+      [member](const Setting& v, Attention& a) { config::assign(v, a.options.*member); });
+}
+
+void check_attention(const config::Layer& layer, const std::string& path) {
+  const int64_t heads = layer.find("heads")->integer, keys = layer.find("key_heads")->integer;
+  if (keys > 0 && heads % keys != 0) {
+    config::fail(position(layer, "key_heads"), path + ".key_heads",
+                 "wrong value: got " + std::to_string(keys) + ", expected a divisor of heads, " +
+                     std::to_string(heads));
+  }
+  if (layer.find("window")->integer == 0 || layer.find("causal")->boolean) return;
+  config::fail(position(layer, "window"), path + ".window",
+               "is for tokens that see only those before them; set causal = true, or remove it");
+}
+
 DeclaredLayer attention() {
-  return declare<Attention>(
-      "attention",
-      "Scaled dot-product attention of tokens that a linear layer has made three times as wide: "
-      "queries, keys, values.",
-      {key("heads", &Attention::heads, "parts of the width that attend on their own")
-           .in(kWidth)
-           .required(),
-       key("causal", &Attention::causal, "no token sees those behind it")});
+  using Options = graph::DotProductAttention;
+  return checked(
+      declare<Attention>(
+          "attention",
+          "Scaled dot-product attention of tokens: to queries, keys and values side by side in "
+          "the features, as a linear layer makes them, or to the results of three branches.",
+          {option("heads", &Options::heads, kWidth, "parts of the width that attend on their own")
+               .required(),
+           option("key_heads", &Options::key_heads, {.minimum = 0, .maximum = kMaxWidth},
+                  "heads of the keys and values, each for neighbouring heads of queries; 0: heads"),
+           option("causal", &Options::causal, {}, "no token sees those behind it"),
+           option("window", &Options::window, {.minimum = 0, .maximum = kMaxWidth},
+                  "tokens that a token sees, itself and those before it; 0: all"),
+           option("dropout", &Options::probability, config::from_zero_to_below(1),
+                  "share of the weights set to 0 in training"),
+           option("scale", &Options::scale, {.minimum = 0},
+                  "what scores are multiplied by; 0: 1 / sqrt(features of a head)"),
+           list("query", &Attention::query, "layers that make the queries of the input"),
+           list("key", &Attention::key, "layers that make the keys"),
+           list("value", &Attention::value, "layers that make the values"), prefix<Attention>()}),
+      check_attention);
 }
 
 DeclaredLayer gated() {

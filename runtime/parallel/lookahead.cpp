@@ -85,8 +85,11 @@ bool Lookahead::accepts_attention(const Node& reader, Demand& demand) const {
   const int64_t heads = graph::integer_attribute(reader, RT_ATTR_HEADS, 1);
   Demand behind;
   const int64_t width = dims_[reader.outputs[0]].back();
+  if (heads < ranks_ || !passes(reader, behind)) return false;
   demand = {dims_[reader.inputs[0]].back() / width, width / heads};
-  return heads >= ranks_ && passes(reader, behind);
+  // What follows sees the operand's columns, if these are those of the result.
+  if (demand.blocks == 1) demand = {behind.blocks, std::lcm(demand.unit, behind.unit)};
+  return true;
 }
 
 bool Lookahead::accepts_rows(const Node& reader, ValueId v, Demand& demand) const {

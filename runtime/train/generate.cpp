@@ -83,16 +83,23 @@ void Generator::run_window() {
 
 void Generator::run_token() {
   StepProgram& p = token_program();
-  std::vector<double> mask(batch_.features.size() + 1, -INFINITY);
-  std::fill_n(mask.begin(), cached_ + 1, 0);
   write(p, p.values.features, {static_cast<double>(ids_.back())});
   write(p, p.values.cache.position, {static_cast<double>(cached_)});
-  write(p, p.values.cache.mask, mask);
+  for (const model::KeyValueCache::Mask& mask : p.values.cache.masks)
+    write(p, mask.value, mask_of(mask.window));
   p.program->run(programs_.stream());
   for (size_t i = 0; i < p.values.cache.tensors.size(); ++i)
     keep(i, p.address(p.values.cache.tensors[i]), 1);
   ++cached_;
   read_logits(p, 0);
+}
+
+std::vector<double> Generator::mask_of(int64_t window) const {
+  std::vector<double> mask(batch_.features.size() + 1, -INFINITY);
+  const size_t seen = window == 0 ? cached_ : std::min(cached_, static_cast<size_t>(window - 1));
+  mask[0] = 0;
+  std::fill_n(mask.begin() + static_cast<int64_t>(1 + cached_ - seen), seen, 0);
+  return mask;
 }
 
 StepProgram& Generator::token_program() {

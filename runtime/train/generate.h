@@ -44,6 +44,8 @@ class Generator {
  private:
   void run_window();
   void run_token();
+  // The numbers of KeyValueCache::Mask for the token behind those that are cached.
+  std::vector<double> mask_of(int64_t window) const;
   StepProgram& token_program();
   void keep(size_t i, const void* from, size_t tokens);
   void write(const StepProgram& p, graph::ValueId id, const std::vector<double>& numbers);

@@ -31,7 +31,7 @@ constexpr size_t kLongHeaderLines = 150;
 // a number when code goes; when one has to rise, say why in the commit. runtime/README.md has the
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
-    {"plugins/host", 6571},     {"plugins/include", 843}, {"plugins/sdk", 2669},
+    {"plugins/host", 6571},     {"plugins/include", 843}, {"plugins/sdk", 2679},
     {"runtime/analysis", 4061}, {"runtime/cli", 5273},    {"runtime/config", 4101},
     {"runtime/data", 5901},     {"runtime/exec", 4139},   {"runtime/graph", 5579},
     {"runtime/launch", 4055},   {"runtime/model", 1780},  {"runtime/parallel", 3342},

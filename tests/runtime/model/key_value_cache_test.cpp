@@ -68,7 +68,7 @@ TEST(KeyValueCache, OneTokenHasTheParametersAndTheCacheOfAWindow) {
   EXPECT_EQ(token.graph.value(token.output).dims, (Dims{1, 1, 6}));
   EXPECT_EQ(token.graph.value(token.features).dims, (Dims{1, 1}));
   EXPECT_EQ(token.graph.value(token.cache.position).dims, (Dims{1, 1}));
-  EXPECT_EQ(token.graph.value(token.cache.mask).dims, (Dims{1, 5}));
+  EXPECT_EQ(token.graph.value(token.cache.masks.at(0).value).dims, (Dims{1, 5}));
   EXPECT_EQ(window.cache.position, graph::kNone);
   ASSERT_EQ(window.cache.tensors.size(), 2u);
   ASSERT_EQ(token.cache.tensors.size(), 2u);

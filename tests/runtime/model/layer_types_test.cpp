@@ -107,7 +107,7 @@ TEST(LayerTypes, StringsArriveAndAStageIfGiven) {
   EXPECT_TRUE(std::get<Linear>(gpt2.kind).file_in_out);
   EXPECT_EQ(gpt2.shard, "row");
   EXPECT_EQ(gpt2.init, (Init{"normal", 0.02}));
-  EXPECT_FALSE(kind<Attention>(R"({ type = "attention", heads = 2 })").causal);
+  EXPECT_FALSE(kind<Attention>(R"({ type = "attention", heads = 2 })").options.causal);
 }
 
 TEST(LayerTypes, FunctionsAreLayers) {

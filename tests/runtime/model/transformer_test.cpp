@@ -265,5 +265,50 @@ TEST(Transformer, DropoutOfAllLayers) {
   EXPECT_TRUE(probabilities(gpt + "dropout = 0").empty());
 }
 
+// The projections of a packed layer as three branches: the same weights give the same numbers.
+TEST(Transformer, BranchesOfAttentionAreColumnsOfThePackedOne) {
+  const std::string begin =
+      "input = [3]\nlayers = [ { type = \"embedding\", name = \"e\", vocabulary = 5, features = 8 "
+      "}, ";
+  Network packed = float64_network(begin +
+                                   "{ type = \"linear\", name = \"qkv\", features = 16, bias "
+                                   "= false }, { type = \"attention\", heads = 4, "
+                                   "key_heads = 2, causal = true, window = 2 } ]");
+  const auto branch = [](const std::string& name, int features) {
+    return name + " = [ { type = \"linear\", name = \"" + name +
+           "\", features = " + std::to_string(features) + ", bias = false } ]";
+  };
+  Network apart = float64_network(
+      begin +
+      "{ type = \"attention\", prefix = false, heads = 4, key_heads = 2, causal = true, "
+      "window = 2, " +
+      branch("query", 8) + ", " + branch("key", 4) + ", " + branch("value", 4) + " } ]");
+  EXPECT_THAT(parameter_names(apart),
+              ElementsAre("e.weight", "query.weight", "key.weight", "value.weight"));
+  const Numbers weights = initial("qkv.weight", 16 * 8), features = {0, 1, 2, 3, 4, 0};
+  const auto run = [&](Network& n, const std::vector<std::pair<std::string, Numbers>>& values) {
+    const ValueId y = test::add_output(n.graph, n.output, "y");
+    GraphRun run(n.graph, test::open_device("reference"));
+    run.set(parameter(n, "e.weight").value, initial("e.weight", 40));
+    for (const auto& [name, numbers] : values) run.set(parameter(n, name).value, numbers);
+    run.set(n.features, features);
+    run.run();
+    return run.get(y);
+  };
+  const auto rows = [&](int from, int to) {
+    return Numbers(weights.begin() + 8 * from, weights.begin() + 8 * to);
+  };
+  EXPECT_EQ(run(packed, {{"qkv.weight", weights}}), run(apart, {{"query.weight", rows(0, 8)},
+                                                                {"key.weight", rows(8, 12)},
+                                                                {"value.weight", rows(12, 16)}}));
+}
+
+TEST(Transformer, AttentionOfAnotherWidthIsRefused) {
+  EXPECT_THAT(
+      refusal_of("input = [3]\nlayers = [ { type = \"embedding\", vocabulary = 5, features = 9 "
+                 "}, { type = \"attention\", heads = 4, key_heads = 2 } ]"),
+      AllOf(HasSubstr("attention1"), HasSubstr("a multiple of 8")));
+}
+
 }  // namespace
 }  // namespace runtime::model
