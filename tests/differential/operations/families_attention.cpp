@@ -5,8 +5,8 @@
 namespace differential {
 namespace {
 
-// Operands that forward and backward share have the same Values.
-const Values kQkv{-2.0, 2.0, 21};
+// Operands that forward and backward share have the same Values, and no others have.
+const Values kQkv{-2.0, 2.0, 21}, kQ = kQkv, kK{-2.0, 2.0, 24}, kV{-2.0, 2.0, 25};
 
 constexpr double kHuge = 1e10;  // keeps products of four numbers within float32
 constexpr int64_t kMostProducts = 2000000;
@@ -74,7 +74,7 @@ void add_optional(Builder& b, const Sizes& s, const General& g) {
 Builder general(const Sizes& s, rt_dtype dtype) {
   const General g = general_of(s);
   Builder b(RT_OP_DOT_PRODUCT_ATTENTION, dtype, "");
-  b.in(g.q, kQkv).in(g.k, kQkv).in(g.v, kQkv).out(g.y);
+  b.in(g.q, kQ).in(g.k, kK).in(g.v, kV).out(g.y);
   add_optional(b, s, g);
   b.integer(RT_ATTR_HEADS, g.heads).integer(RT_ATTR_KEY_HEADS, g.key_heads);
   b.integer(RT_ATTR_CAUSAL, s["causal"]).integer(RT_ATTR_WINDOW, s["causal"] ? s["window"] : 0);
@@ -88,7 +88,7 @@ Builder general_backward(const Sizes& s, rt_dtype dtype) {
   const General g = general_of(s);
   const Case forward = general(s, dtype);
   Builder b(RT_OP_DOT_PRODUCT_ATTENTION_BACKWARD, dtype, "");
-  b.in(g.y, Values{-1.0, 1.0, 22}).in(g.q, kQkv).in(g.k, kQkv).in(g.v, kQkv);
+  b.in(g.y, Values{-1.0, 1.0, 22}).in(g.q, kQ).in(g.k, kK).in(g.v, kV);
   b.in(g.y, Values{-1.0, 1.0, 23}).out(g.q).out(g.k).out(g.v);
   add_optional(b, s, g);
   return b.attributes(forward.operation.attributes).forward(forward);
