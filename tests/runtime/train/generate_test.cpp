@@ -112,6 +112,43 @@ classes = 11
 global_batch_size = 1
 )";
 
+// Heads of keys that are shared, rotary positions, and a window in one layer only.
+std::string llama_block(const std::string& name, int window) {
+  const auto projection = [](const std::string& key, int features, int heads) {
+    return key + " = [ { type = \"linear\", features = " + std::to_string(features) +
+           " }, { type = \"rms_norm\", heads = " + std::to_string(heads) +
+           " }, { type = \"rotary\", heads = " + std::to_string(heads) + ", base = 20.0 } ], ";
+  };
+  return "  { type = \"block\", name = \"" + name +
+         "\", layers = [ { type = \"residual\", layers = [ { type = \"rms_norm\" }, { type = "
+         "\"attention\", heads = 4, key_heads = 2, causal = true, window = " +
+         std::to_string(window) + ", " + projection("query", 16, 4) + projection("key", 8, 2) +
+         "value = [ { type = \"linear\", features = 6 } ] }, { type = \"linear\", features = 12 } "
+         "] }, "
+         "{ type = \"residual\", layers = [ { type = \"gated\", gate = [ { type = \"linear\", "
+         "features = "
+         "9 } ], up = [ { type = \"linear\", features = 9 } ] }, { type = \"linear\", features = "
+         "12 } ] } "
+         "] },\n";
+}
+const std::string kLlama = R"(
+[model]
+input = [7]
+init = { normal = 0.25 }
+layers = [
+  { type = "embedding", name = "wte", vocabulary = 11, features = 12 },
+)" + llama_block("a", 0) + llama_block("b", 3) +
+                           R"(  { type = "linear", features = 11 },
+]
+[dataset]
+name = "synthetic"
+task = "next_token"
+samples = 2
+classes = 11
+[training]
+global_batch_size = 1
+)";
+
 std::string preset(const std::string& name, int window) {
   return "model.preset = \"" + name + "\"\nmodel.input = [" + std::to_string(window) +
          "]\ndataset.name = \"synthetic\"\ndataset.task = \"next_token\"\ndataset.samples = 2\n"
@@ -134,6 +171,15 @@ TEST(Generator, TheCacheChangesNothing) {
   expect_same_text(job, {3}, 12, 1e-12);
   expect_same_text(job, {1, 2, 3, 4, 5}, 4, 1e-12);
   expect_same_text(job, {1, 2, 3, 4, 5, 6, 7, 8, 9}, 3, 1e-12);
+}
+
+TEST(Generator, TheCacheHoldsSharedKeysAndWindows) {
+  Job job(kLlama, "reference", {{"training.dtype", "float64"}});
+  expect_same_text(job, {3}, 12, 1e-10);
+  expect_same_text(job, {1, 2, 3, 4, 5, 6}, 4, 1e-10);
+  if (!test::has_backend("cpu")) GTEST_SKIP() << "the build has no cpu backend";
+  Job fast(kLlama, "cpu");
+  expect_same_text(fast, {3}, 9, 1e-3);
 }
 
 // The device has queues and memory of its own, and composes attention and slices of other
