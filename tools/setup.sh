@@ -12,7 +12,7 @@
 . "$(dirname "$0")/common.sh"
 
 train=(ca-certificates cmake ninja-build g++ libdnnl-dev libtomlplusplus-dev libcli11-dev libfmt-dev
-  nlohmann-json3-dev zlib1g-dev libdeflate-dev libutf8proc-dev libjpeg-dev libpng-dev dataset-fashion-mnist)
+  nlohmann-json3-dev zlib1g-dev libdeflate-dev libutf8proc-dev libonig-dev libjpeg-dev libpng-dev dataset-fashion-mnist)
 tests=(libgtest-dev libgmock-dev python3)
 # Some distributions lack some of these packages. The tests that need them then report that they are skipped.
 optional_tests=(python3-numpy python3-pil python3-torch python3-sklearn zsh fish strace libgloo-dev libopenmpi-dev openmpi-bin libmpich-dev mpich libpmix-dev

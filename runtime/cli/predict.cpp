@@ -17,10 +17,12 @@
 #include "runtime/launch/open_device.h"
 #include "runtime/launch/run_ranks.h"
 #include "runtime/step/ranks.h"
+#include "runtime/tokenizer/text_stream.h"
 #include "runtime/train/formatted.h"
 #include "runtime/train/generate.h"
 #include "runtime/train/open.h"
 #include "runtime/train/step_programs.h"
+#include "runtime/train/weights.h"
 
 namespace runtime::cli {
 
@@ -77,6 +79,20 @@ data::SampleSpec text_spec(const config::Config& config, const plugins::host::Re
   return spec;
 }
 
+// Another tokenizer would give the ids of the model another meaning. Weights that were trained on a
+// file of ids do not say which one made it.
+void check_tokenizer(const data::DatasetOptions& options, const data::TensorFile& weights,
+                     const std::string& path) {
+  const auto saved = weights.metadata.find(train::kPreparation);
+  if (saved == weights.metadata.end()) return;
+  const std::string before = data::parse_preparation(saved->second, path).tokenizer;
+  const std::string now = data::tokenizer_identity(options);
+  if (before.empty() || before == now) return;
+  throw DataError(path + ": the weights were trained with the tokenizer \"" + before +
+                  "\" (a number is the checksum of tokenizer.json), the configuration has \"" +
+                  now + "\"; use the one of the training");
+}
+
 std::vector<int32_t> encode_prompt(const data::Tokenizer& tokenizer, const std::string& prompt) {
   std::vector<int32_t> ids;
   try {
@@ -97,13 +113,15 @@ void write_text(const launch::Rank& rank, const PredictArguments& arguments,
   config.debug.virtual_shards = 1;
   const data::SampleSpec spec = text_spec(config, *rank.registry, options, weights);
   const auto tokenizer = data::make_tokenizer(options, spec.characters, spec.classes);
+  check_tokenizer(options, weights, arguments.weights);
   const std::vector<int32_t> prompt = encode_prompt(*tokenizer, arguments.prompt);
   const Opened model = open_model(rank, config, spec, weights, arguments.weights);
   train::Generator generator(*model.programs, arguments.sampling, prompt);
-  for (const int32_t id : prompt) std::cout << tokenizer->decode(id);
+  tokenizer::TextStream text(*tokenizer);
+  for (const int32_t id : prompt) std::cout << text.add(id);
   for (int64_t i = 0; i < arguments.tokens && std::cout; ++i)
-    std::cout << std::flush << tokenizer->decode(generator.next());
-  std::cout << std::endl;
+    std::cout << std::flush << text.add(generator.next());
+  std::cout << text.finish() << std::endl;
 }
 
 // ---- other models

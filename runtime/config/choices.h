@@ -109,7 +109,7 @@ const std::vector<DataTask>& data_tasks();
 // A value of dataset.tokenizer.
 struct Tokenizer {
   std::string name;
-  std::string files = {};  // those that it needs in tokenizer_path; "": none
+  std::string files = {};  // what tokenizer_path has to name; "": nothing
   bool learns = false;     // its tokens are those of the text
 };
 const std::vector<Tokenizer>& tokenizers();

@@ -75,10 +75,10 @@ struct Dataset {
   std::string header = "auto";        // CSV: auto | yes | no
   std::string task =
       "classification";        // classification | regression | next_token (synthetic, plugin)
-  std::string tokenizer;       // char | byte | gpt2; empty: char for text, none for tokens
-  std::string tokenizer_path;  // gpt2: folder with vocab.json and merges.txt
-  std::string token_type = "uint16";  // tokens: uint16 | uint32
-  int64_t stride = 0;                 // text, tokens: tokens between windows; 0: context length
+  std::string tokenizer;       // char | byte | gpt2 | hf; empty: char for text, none for tokens
+  std::string tokenizer_path;  // gpt2: folder with vocab.json and merges.txt; hf: tokenizer.json
+  std::string token_type = "uint16";    // tokens: uint16 | uint32
+  int64_t stride = 0;                   // text, tokens: tokens between windows; 0: context length
   bool shuffle = true;
   std::string last_batch = "keep";  // drop | pad | keep
   double validation_split = 0;      // 0..1: taken from the end, before shuffling, as Keras does

@@ -36,11 +36,14 @@ std::vector<KeyOf<D>> keys_of_language() {
   return {key("tokenizer", &D::tokenizer,
               "what a token is. \"char\", the default for text: the characters of the (UTF-8) text "
               "in the order of their code points, kept with the weights; \"byte\": 256; \"gpt2\": "
-              "byte-pair encoding. With format tokens it is how `predict` reads and writes text; "
+              "byte-pair encoding; \"hf\": as a tokenizer.json of Hugging Face says. With format "
+              "tokens it is how `predict` reads and writes text; "
               "\"\": as numbers")
               .one_of(std::move(names)),
           key("tokenizer_path", &D::tokenizer_path,
-              "with gpt2 the folder that holds vocab.json and merges.txt")
+              "with gpt2 the folder that holds vocab.json and merges.txt, with hf tokenizer.json "
+              "or its "
+              "folder")
               .as(Type::kDataPath),
           key("stride", &D::stride,
               "tokens between the beginnings of two training samples, windows of model.input "
@@ -108,10 +111,11 @@ const std::vector<DataTask>& data_tasks() {
 }
 
 const std::vector<Tokenizer>& tokenizers() {
-  static const std::vector<Tokenizer>& all =
-      *new std::vector<Tokenizer>{{.name = "char", .learns = true},
-                                  {.name = "byte"},
-                                  {.name = "gpt2", .files = "vocab.json and merges.txt"}};
+  static const std::vector<Tokenizer>& all = *new std::vector<Tokenizer>{
+      {.name = "char", .learns = true},
+      {.name = "byte"},
+      {.name = "gpt2", .files = "the folder of vocab.json and merges.txt"},
+      {.name = "hf", .files = "tokenizer.json"}};
   return all;
 }
 

@@ -224,9 +224,10 @@ bool names_other_data(const Value& base, const Value& later) {
 void drop_replaced(Value& base, const Value& later, const std::string& section) {
   if (section == "model" && later.find("preset") != nullptr) base.remove("input");
   if (section == "dataset" && names_other_data(base, later)) {
-    for (const char* key : {"path", "target_path", "validation_path", "validation_target_path",
-                            "features", "target", "task", "samples", "classes", "mean", "std",
-                            "standardize", "tokenizer", "tokenizer_path", "token_type", "stride"}) {
+    for (const char* key :
+         {"path", "target_path", "validation_path", "validation_target_path", "features", "target",
+          "task", "samples", "classes", "mean", "std", "standardize", "tokenizer", "tokenizer_path",
+          "token_type", "stride"}) {
       base.remove(key);
     }
     std::erase_if(base.members, [](const Member& m) { return m.value.is(Kind::kTable); });

@@ -169,12 +169,12 @@ class Rules {
             "dataset", "tokenizer",
             "got " + toml_string(data.tokenizer) +
                 ", but the characters of a file of tokens are not known; expected \"byte\", "
-                "\"gpt2\" or \"\"");
+                "\"gpt2\", \"hf\" or \"\"");
     const bool folder = tokenizer != nullptr && !tokenizer->files.empty();
     require(folder || data.tokenizer_path.empty(), "dataset", "tokenizer_path",
-            "is used by tokenizer = \"gpt2\" only; remove it");
+            "is used by tokenizer = \"gpt2\" and \"hf\" only; remove it");
     require(!folder || !data.tokenizer_path.empty(), "dataset", "tokenizer_path",
-            "missing: it must name the folder of " + (folder ? tokenizer->files : ""));
+            "missing: it must name " + (folder ? tokenizer->files : ""));
     const bool any_tokens = format == nullptr || format->path.empty();
     require(!task_of(data).language || any_tokens, "dataset", "task",
             "got " + toml_string(data.task) +

@@ -47,8 +47,9 @@ struct DatasetOptions {
   std::vector<double> mean, std;         // of each channel
   bool standardize = false;              // by statistics of the training samples
   uint64_t seed = 0;                     // of synthetic data
-  std::string tokenizer;                 // text: char | byte | gpt2; tokens: byte | gpt2 | ""
-  std::string tokenizer_path;            // gpt2: folder with vocab.json and merges.txt
+  std::string tokenizer;                 // text: char | byte | gpt2 | hf; tokens: not char, or ""
+  std::string tokenizer_path;            // gpt2: folder with vocab.json and merges.txt; hf: file
+  bool replaces_invalid_utf8 = false;    // text: bytes that are none become U+FFFD, else an error
   std::string token_type = "uint16";     // tokens: uint16 | uint32
   int64_t stride = 0;                    // text, tokens: tokens between samples; 0: context length
   std::vector<std::string> search_path;  // folders that are searched for well-known data sets

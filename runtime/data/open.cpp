@@ -136,7 +136,6 @@ struct FormatRow {
   DatasetPair (*open)(const DatasetOptions& options);
   std::set<std::string> uses;  // of the keys that only some formats use, see check_unused()
   bool resizes = false;        // it resizes by itself
-  bool tokenizes = false;      // its samples depend on dataset.tokenizer
 };
 
 DatasetPair open_idx(const DatasetOptions& o) {
@@ -165,7 +164,7 @@ const std::vector<FormatRow>& formats() {
        {"path", "target_path", "validation_path", "validation_target_path", "mean", "standardize",
         "resize", "task"}},
       {"images", open_images, {"path", "validation_path", "mean", "resize"}, true},
-      {"text", open_text, {"path", "validation_path"}, false, true},
+      {"text", open_text, {"path", "validation_path"}},
       {"tokens", open_tokens, {"path", "validation_path"}},
       {"synthetic", open_synthetic, {"samples", "resize", "task"}}};
   return all;
@@ -238,7 +237,6 @@ void complete(Preparation& preparation, const DatasetOptions& options, const Sam
   preparation.resize = options.resize;
   preparation.resize_shorter = options.resize_shorter;
   preparation.characters = spec.characters;
-  if (format_of(options).tokenizes) preparation.tokenizer = options.tokenizer;
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "runtime/error.h"
 #include "runtime/row_of.h"
 #include "runtime/system/available_memory.h"
+#include "runtime/tokenizer/utf8.h"
 
 namespace runtime::data {
 namespace {
@@ -21,37 +22,45 @@ struct Text {
   SampleSpec spec;                                  // vocabulary and characters
 };
 
+template <class Id>
+std::shared_ptr<const Tokens> ids_of(const std::string& text, const std::string& name,
+                                     const Tokenizer& tokenizer) {
+  system::require_memory(text.size() * sizeof(Id), name + ": its tokens",
+                         "use a smaller file or a machine with more memory");
+  std::vector<Id> ids;
+  ids.reserve(text.size());  // a token has one byte at least, almost always
+  tokenizer.encode(text, name, [&](int32_t id) { ids.push_back(static_cast<Id>(id)); });
+  return make_tokens(std::move(ids));
+}
+
 std::shared_ptr<const Tokens> tokens_of(const std::string& text, const std::string& name,
                                         const Tokenizer& tokenizer) {
-  system::require_memory(text.size() * sizeof(uint16_t), name + ": its tokens",
-                         "use a smaller file or a machine with more memory");
-  std::vector<uint16_t> ids;
-  ids.reserve(text.size());  // a token has at least one byte
-  tokenizer.encode(text, name, [&](int32_t id) { ids.push_back(static_cast<uint16_t>(id)); });
-  return make_tokens(std::move(ids));
+  const bool narrow = tokenizer.vocabulary() <= std::numeric_limits<uint16_t>::max() + 1;
+  return narrow ? ids_of<uint16_t>(text, name, tokenizer) : ids_of<int32_t>(text, name, tokenizer);
+}
+
+std::string read_utf8(const std::string& path, const DatasetOptions& options) {
+  std::string text = read_marked_text(path);
+  return options.replaces_invalid_utf8 ? tokenizer::with_replacements(text) : text;
 }
 
 Text read_texts(const DatasetOptions& options) {
   if (options.tokenizer.empty()) {
     throw ConfigurationError("dataset.tokenizer is missing for " + options.path +
-                             "; expected char, byte or gpt2");
+                             "; expected char, byte, gpt2 or hf");
   }
   Text result;
-  const std::string text = read_marked_text(options.path);
+  const std::string text = read_utf8(options.path, options);
   if (learns_characters(options.tokenizer)) {
     result.spec.characters = options.preparation != nullptr ? options.preparation->characters
                                                             : characters_of(text, options.path);
   }
   const auto tokenizer = make_tokenizer(options, result.spec.characters, 0);
   result.spec.classes = tokenizer->vocabulary();
-  if (result.spec.classes > std::numeric_limits<uint16_t>::max() + 1) {
-    throw DataError(options.path + ": " + std::to_string(result.spec.classes) +
-                    " different tokens; expected at most 65536; use dataset.tokenizer = \"byte\"");
-  }
   result.train = tokens_of(text, options.path, *tokenizer);
   if (!options.validation_path.empty()) {
     result.validation =
-        tokens_of(read_marked_text(options.validation_path), options.validation_path, *tokenizer);
+        tokens_of(read_utf8(options.validation_path, options), options.validation_path, *tokenizer);
   }
   return result;
 }
@@ -103,7 +112,11 @@ DatasetPair open_language(const DatasetOptions& options, Text (*read)(const Data
 
 }  // namespace
 
-DatasetPair open_text(const DatasetOptions& options) { return open_language(options, read_texts); }
+DatasetPair open_text(const DatasetOptions& options) {
+  DatasetPair pair = open_language(options, read_texts);
+  pair.preparation.tokenizer = tokenizer_identity(options);
+  return pair;
+}
 
 DatasetPair open_tokens(const DatasetOptions& options) {
   return open_language(options, open_token_files);

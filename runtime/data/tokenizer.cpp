@@ -6,13 +6,19 @@
 #include <filesystem>
 #include <vector>
 
+#include "runtime/data/crc32.h"
 #include "runtime/data/source.h"
-#include "runtime/data/utf8.h"
 #include "runtime/error.h"
 #include "runtime/row_of.h"
+#include "runtime/tokenizer/utf8.h"
 
 namespace runtime::data {
 namespace {
+
+using tokenizer::append_utf8;
+using tokenizer::Ids;
+using tokenizer::kMaxCodePoint;
+using tokenizer::next_code_point;
 
 class CharacterTokenizer final : public Tokenizer {
  public:
@@ -42,7 +48,11 @@ class CharacterTokenizer final : public Tokenizer {
     }
   }
 
-  std::string decode(int32_t id) const override { return texts_[static_cast<std::size_t>(id)]; }
+  std::string decode(Ids ids) const override {
+    std::string text;
+    for (const int32_t id : ids) text += texts_[static_cast<std::size_t>(id)];
+    return text;
+  }
 
  private:
   std::vector<int32_t> ids_;  // indexed by code point; -1: not in the vocabulary
@@ -55,7 +65,7 @@ class ByteTokenizer final : public Tokenizer {
   void encode(std::string_view text, const std::string&, const Emit& emit) const override {
     for (const char c : text) emit(static_cast<uint8_t>(c));
   }
-  std::string decode(int32_t id) const override { return std::string(1, static_cast<char>(id)); }
+  std::string decode(Ids ids) const override { return std::string(ids.begin(), ids.end()); }
 };
 
 class NumberTokenizer final : public Tokenizer {
@@ -82,14 +92,18 @@ class NumberTokenizer final : public Tokenizer {
     }
   }
 
-  std::string decode(int32_t id) const override { return std::to_string(id) + " "; }
+  std::string decode(Ids ids) const override {
+    std::string text;
+    for (const int32_t id : ids) text += std::to_string(id) + " ";
+    return text;
+  }
 
  private:
   int64_t vocabulary_;
 };
 
-NamedText read_named(const std::filesystem::path& path) {
-  constexpr uint64_t kMaxFile = uint64_t{64} << 20;  // bytes; GPT-2's files have about 1 MiB
+tokenizer::NamedText read_named(const std::filesystem::path& path) {
+  constexpr uint64_t kMaxFile = uint64_t{64} << 20;  // bytes; the largest known have half of it
   return {path.string(), read_marked_text(path.string(), kMaxFile)};
 }
 
@@ -107,30 +121,44 @@ std::string characters_of(std::string_view text, const std::string& name) {
 
 namespace {
 
-using Made = std::unique_ptr<const Tokenizer>;
-
-Made make_gpt2(const DatasetOptions& options, const std::string&) {
+TokenizerPointer make_gpt2(const DatasetOptions& options, const std::string&) {
   const std::filesystem::path folder = options.tokenizer_path;
   if (folder.empty()) return nullptr;
-  return make_gpt2_tokenizer(read_named(folder / "vocab.json"), read_named(folder / "merges.txt"));
+  return tokenizer::make_gpt2_tokenizer(read_named(folder / "vocab.json"),
+                                        read_named(folder / "merges.txt"));
+}
+
+std::filesystem::path hugging_face_file(const DatasetOptions& options) {
+  const std::filesystem::path path = options.tokenizer_path;
+  std::error_code error;
+  return std::filesystem::is_directory(path, error) ? path / "tokenizer.json" : path;
+}
+
+TokenizerPointer make_hugging_face(const DatasetOptions& options, const std::string&) {
+  if (options.tokenizer_path.empty()) return nullptr;
+  return tokenizer::read_tokenizer(read_named(hugging_face_file(options)));
 }
 
 // A tokenizer as a row. `make` returns null if the options say too little; `learns`: its tokens are
-// the characters of the text.
+// the characters of the text; `file` returns the one that tells it from others of the name.
 struct TokenizerRow {
   std::string_view name;
-  Made (*make)(const DatasetOptions& options, const std::string& characters);
+  TokenizerPointer (*make)(const DatasetOptions& options, const std::string& characters);
   bool learns = false;
+  std::filesystem::path (*file)(const DatasetOptions& options) = nullptr;
 };
 
-constexpr TokenizerRow kTokenizers[] = {
-    {"char",
-     [](const auto&, const std::string& c) -> Made {
-       return std::make_unique<CharacterTokenizer>(c);
-     },
-     true},
-    {"byte", [](const auto&, const auto&) -> Made { return std::make_unique<ByteTokenizer>(); }},
-    {"gpt2", make_gpt2}};
+constexpr TokenizerRow kTokenizers[] = {{"char",
+                                         [](const auto&, const std::string& c) -> TokenizerPointer {
+                                           return std::make_unique<CharacterTokenizer>(c);
+                                         },
+                                         true},
+                                        {"byte",
+                                         [](const auto&, const auto&) -> TokenizerPointer {
+                                           return std::make_unique<ByteTokenizer>();
+                                         }},
+                                        {"gpt2", make_gpt2},
+                                        {"hf", make_hugging_face, false, hugging_face_file}};
 
 }  // namespace
 
@@ -141,16 +169,23 @@ bool learns_characters(const std::string& tokenizer) {
                      [&](const auto& row) { return row.learns && row.name == tokenizer; });
 }
 
-Made make_tokenizer(const DatasetOptions& options, const std::string& characters,
-                    int64_t vocabulary) {
+std::string tokenizer_identity(const DatasetOptions& options) {
+  const TokenizerRow* const row = find_choice(kTokenizers, options.tokenizer);
+  if (row == nullptr || row->file == nullptr) return options.tokenizer;
+  const std::string text = read_named(row->file(options)).text;
+  return options.tokenizer + " " + std::to_string(crc32(text.data(), text.size()));
+}
+
+TokenizerPointer make_tokenizer(const DatasetOptions& options, const std::string& characters,
+                                int64_t vocabulary) {
   if (options.tokenizer.empty()) return std::make_unique<NumberTokenizer>(vocabulary);
   for (const TokenizerRow& row : kTokenizers) {
     if (row.name != options.tokenizer) continue;
-    if (Made made = row.make(options, characters)) return made;
+    if (TokenizerPointer made = row.make(options, characters)) return made;
   }
   throw ConfigurationError("dataset.tokenizer is \"" + options.tokenizer +
-                           "\"; expected char, byte, or gpt2 with dataset.tokenizer_path, the "
-                           "folder of vocab.json and merges.txt");
+                           "\"; expected char, byte, or with dataset.tokenizer_path gpt2 (the "
+                           "folder of vocab.json and merges.txt) or hf (tokenizer.json)");
 }
 
 }  // namespace runtime::data

@@ -17,16 +17,17 @@ constexpr int64_t kChunk = 1024;  // tokens in a buffer on the stack
 // Number of windows whose order takes 2 GiB.
 constexpr int64_t kMaxWindows = int64_t{1} << 28;
 
+template <class Id>
 class MemoryTokens final : public Tokens {
  public:
-  explicit MemoryTokens(std::vector<uint16_t> ids) : ids_(std::move(ids)) {}
+  explicit MemoryTokens(std::vector<Id> ids) : ids_(std::move(ids)) {}
   int64_t size() const override { return static_cast<int64_t>(ids_.size()); }
   void read(int64_t first, int64_t count, int32_t* out) const override {
     std::copy_n(ids_.begin() + first, count, out);
   }
 
  private:
-  std::vector<uint16_t> ids_;
+  std::vector<Id> ids_;
 };
 
 template <class Id>
@@ -154,7 +155,11 @@ class TokenDataset final : public Dataset {
 }  // namespace
 
 std::shared_ptr<const Tokens> make_tokens(std::vector<uint16_t> ids) {
-  return std::make_shared<MemoryTokens>(std::move(ids));
+  return std::make_shared<MemoryTokens<uint16_t>>(std::move(ids));
+}
+
+std::shared_ptr<const Tokens> make_tokens(std::vector<int32_t> ids) {
+  return std::make_shared<MemoryTokens<int32_t>>(std::move(ids));
 }
 
 std::shared_ptr<const Tokens> open_token_file(const std::string& path, int width,

@@ -38,14 +38,15 @@ Rooms include_graph(const std::string& folder) {
 
 // The allowed includes of each room (a folder of runtime/ or plugins/). Every room may include
 // the headers of kOfNoRoom. config, data, system and graph include no other room of
-// runtime/, except that data uses system to write files and to ask for free memory. config includes
-// one header of plugins/host, see below.
+// runtime/, except that data uses system to write files and to ask for free memory, and tokenizer.
+// config includes one header of plugins/host, see below.
 const Rooms kAllowed = {
     {"runtime/system", {}},
     {"runtime/terminal", {}},
     {"runtime/config", {"plugins/host"}},
     // The sdk for rt/sdk/philox.h (data, exec), foreign_layout.h (graph), float16.h (exec, train).
-    {"runtime/data", {"runtime/system", "plugins/include", "plugins/sdk"}},
+    {"runtime/tokenizer", {}},
+    {"runtime/data", {"runtime/system", "runtime/tokenizer", "plugins/include", "plugins/sdk"}},
     {"runtime/graph", {"plugins/include", "plugins/sdk"}},
     {"runtime/model", {"runtime/config", "runtime/graph"}},
     {"runtime/parallel", {"runtime/graph"}},
@@ -69,8 +70,8 @@ const Rooms kAllowed = {
       "plugins/sdk", "plugins/include"}},  // the sdk for rt/sdk/operation.h
     {"runtime/cli",                        // graph, to print operations and graphs for `plan`
      {"runtime/launch", "runtime/analysis", "runtime/train", "runtime/step", "runtime/model",
-      "runtime/graph", "runtime/config", "runtime/data", "runtime/system", "runtime/terminal",
-      "plugins/host"}},
+      "runtime/graph", "runtime/config", "runtime/data", "runtime/tokenizer", "runtime/system",
+      "runtime/terminal", "plugins/host"}},
     {"plugins/include", {}},
     {"plugins/sdk", {"plugins/include"}},
     {"plugins/host", {"plugins/include"}},
@@ -171,12 +172,13 @@ TEST(Includes, BackendsAndCollectivesKnowTheContractOnly) {
 const std::map<std::string, std::vector<std::string>> kLibraries = {
     {"toml++/", {"runtime/config/"}},
     {"nlohmann/",
-     {"runtime/config/json_schema.cpp", "runtime/data/", "runtime/train/", "runtime/analysis/",
-      "runtime/cli/", "plugins/check/"}},
+     {"runtime/config/json_schema.cpp", "runtime/tokenizer/", "runtime/data/", "runtime/train/",
+      "runtime/analysis/", "runtime/cli/", "plugins/check/"}},
     {"fmt/", {"runtime/cli/", "plugins/check/", "plugins/new/main.cpp"}},
     {"CLI/", {"runtime/cli/", "plugins/check/main.cpp", "plugins/new/main.cpp"}},
     {"zlib.h", {"runtime/data/"}},
-    {"utf8proc.h", {"runtime/data/utf8.cpp"}},
+    {"utf8proc.h", {"runtime/tokenizer/utf8.cpp"}},
+    {"oniguruma.h", {"runtime/tokenizer/regex.cpp"}},
     {"libdeflate.h", {"runtime/data/crc32.cpp"}},
     {"png.h", {"runtime/data/image_png.cpp"}},
     {"jpeglib.h", {"runtime/data/image_jpeg.cpp"}},

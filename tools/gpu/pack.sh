@@ -13,7 +13,7 @@ architectures=${RUNTIME_GPU_ARCHITECTURES:-90}
 plugins=(backend_reference backend_cpu backend_cuda collectives_local collectives_gloo collectives_nccl)
 tests=(backends_cuda_conformance_test backends_cuda_large_operands_test backends_cpu_conformance_test collectives_nccl_gpu_test differential_operations)
 packages=(libtomlplusplus-dev libcli11-dev libfmt-dev libfmt9 nlohmann-json3-dev libgtest-dev libgmock-dev libdnnl-dev
-  libdnnl2 libgloo-dev libgloo0 zlib1g-dev zlib1g libutf8proc-dev libutf8proc2)
+  libdnnl2 libgloo-dev libgloo0 zlib1g-dev zlib1g libutf8proc-dev libutf8proc2 libonig-dev libonig5)
 
 build=
 case "${1:-}" in

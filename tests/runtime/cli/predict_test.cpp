@@ -1,4 +1,5 @@
 // Runs predict on language models, classifications and regressions.
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -113,6 +114,32 @@ TEST_F(Predict, TokenFilesAreWrittenAsNumbersOrText) {
   EXPECT_EQ(output(with(written({"--prompt", "ab", "--temperature", "0", "--tokens", "3"}),
                         {"--set", "dataset.tokenizer=byte"})),
             "abcab\n");
+}
+
+// A vocabulary of words, whose text depends on the token before it.
+TEST_F(Predict, TextOfATokenizerOfHuggingFace) {
+  folder_.write("tokenizer.json",
+                R"({"pre_tokenizer": {"type": "WhitespaceSplit"},
+                    "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": true},
+                    "model": {"type": "WordPiece", "unk_token": "[UNK]", "max_input_chars_per_word": 9,
+                              "continuing_subword_prefix": "##",
+                              "vocab": {"the": 0, "c": 1, "##at": 2, "[UNK]": 3, "unused": 4}}})");
+  const std::vector<std::string> set = {"--set", "dataset.tokenizer=hf", "--set",
+                                        "dataset.tokenizer_path=tokenizer.json"};
+  const auto with = [&](std::vector<std::string> arguments, const std::vector<std::string>& more) {
+    arguments.insert(arguments.end(), set.begin(), set.end());
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  };
+  output(with({"train", "language.toml"}, {"--set", "job.dump_folder=run"}));
+  const auto predict = written({"--prompt", "the", "--temperature", "0", "--tokens", "4"});
+  EXPECT_EQ(output(with(predict, {})), "the cat the cat\n");
+  std::ofstream(folder_.path() / "tokenizer.json", std::ios::app) << " ";
+  EXPECT_THAT(refused(with(predict, {}), 5),
+              HasSubstr("the weights were trained with the tokenizer \"hf "));
+  const std::string small = "model.layers=[{ type = \"embedding\", vocabulary = 4, features = 4 }]";
+  EXPECT_THAT(refused(with({"train", "language.toml"}, {"--set", small}), 2),
+              AllOf(HasSubstr("4"), HasSubstr("5")));
 }
 
 TEST_F(Predict, ClassesAndProbabilities) {

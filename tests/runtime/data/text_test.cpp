@@ -61,6 +61,29 @@ TEST_F(Text, AByteOrderMarkIsNoCharacter) {
   EXPECT_EQ(features(*open_dataset(options).train, 0)[0], 'a');
 }
 
+TEST_F(Text, BytesThatAreNotUtf8AreRefusedOrReplaced) {
+  DatasetOptions options = text(
+      "abc\xFF"
+      "abc",
+      2);
+  EXPECT_THAT(test::message_of([&] { open_dataset(options); }),
+              HasSubstr("a.txt: at byte 3: the byte 255 begins no character"));
+  options.replaces_invalid_utf8 = true;
+  EXPECT_EQ(open_dataset(options).train->spec().characters, "abc\uFFFD");
+}
+
+// More than 65536 tokens, whose ids do not fit into 16 bits.
+TEST_F(Text, LargeVocabularies) {
+  DatasetOptions options = text("ababab", 2);
+  options.tokenizer = "hf";
+  options.tokenizer_path = folder_.write(
+      "tokenizer.json",
+      R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 100000}, "merges": ["a b"]}})");
+  const DatasetPair pair = open_dataset(options);
+  EXPECT_EQ(pair.train->spec().classes, 100001);
+  EXPECT_THAT(features(*pair.train, 0), ElementsAre(100000, 100000));
+}
+
 TEST_F(Text, TheShareOfValidationIsADecimalNumber) {
   DatasetOptions options = text(std::string(50, 'a') + std::string(50, 'b'), 3);
   options.validation_split = 0.34;
