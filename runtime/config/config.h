@@ -77,6 +77,7 @@ struct Dataset {
       "classification";        // classification | regression | next_token (synthetic, plugin)
   std::string tokenizer;       // char | byte | gpt2 | hf; empty: char for text, none for tokens
   std::string tokenizer_path;  // gpt2: folder with vocab.json and merges.txt; hf: tokenizer.json
+  std::string invalid_utf8 = "refuse";  // text: refuse | replace
   std::string token_type = "uint16";    // tokens: uint16 | uint32
   int64_t stride = 0;                   // text, tokens: tokens between windows; 0: context length
   bool shuffle = true;

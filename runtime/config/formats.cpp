@@ -51,6 +51,14 @@ std::vector<KeyOf<D>> keys_of_language() {
               .in(at_least(0, kMaxCount))};
 }
 
+std::vector<KeyOf<D>> keys_of_text() {
+  std::vector<KeyOf<D>> keys = keys_of_language();
+  keys.push_back(key("invalid_utf8", &D::invalid_utf8,
+                     "what becomes of bytes that are not UTF-8: an error, or the character U+FFFD")
+                     .one_of({"refuse", "replace"}));
+  return keys;
+}
+
 std::vector<KeyOf<D>> keys_of_tokens() {
   std::vector<KeyOf<D>> keys = keys_of_language();
   keys.push_back(key("token_type", &D::token_type, "type of an id in the file, little-endian")
@@ -76,7 +84,7 @@ const std::vector<Format>& formats() {
        .decodes = true},
       {.name = "text",
        .path = "the text",
-       .keys = keys_of_language(),
+       .keys = keys_of_text(),
        .language = true,
        .tokenizer = "char"},
       {.name = "tokens",

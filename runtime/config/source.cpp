@@ -227,7 +227,7 @@ void drop_replaced(Value& base, const Value& later, const std::string& section) 
     for (const char* key :
          {"path", "target_path", "validation_path", "validation_target_path", "features", "target",
           "task", "samples", "classes", "mean", "std", "standardize", "tokenizer", "tokenizer_path",
-          "token_type", "stride"}) {
+          "token_type", "stride", "invalid_utf8"}) {
       base.remove(key);
     }
     std::erase_if(base.members, [](const Member& m) { return m.value.is(Kind::kTable); });

@@ -74,6 +74,8 @@ data::DatasetOptions data_options(const config::Config& config, const char* sear
     o.tokenizer = format->tokenizer;
   o.tokenizer_path = find_data("tokenizer_path", d.tokenizer_path, o.search_path);
   o.token_type = d.token_type;
+  o.replaces_invalid_utf8 =
+      row_of<bool>("dataset.invalid_utf8", d.invalid_utf8, {{"refuse", false}, {"replace", true}});
   o.stride = d.stride;
   o.validation_split = d.validation_split;
   o.samples = d.samples;
