@@ -416,6 +416,31 @@ void add_checkpoint(CLI::App& app) {
       "  runtime checkpoint export outputs/run --output weights.safetensors");
 }
 
+void add_exchange(CLI::App& app) {
+  auto from = std::make_shared<std::string>(), output = std::make_shared<std::string>();
+  const auto add = [&](const char* name, const char* help, const char* whose) {
+    CLI::App* const command = app.add_subcommand(name, help);
+    command->require_subcommand(1);
+    CLI::App* const hf = command->add_subcommand("hf", whose);
+    hf->add_option("--output", *output, "The folder to make")->required();
+    return hf;
+  };
+  CLI::App* const imported =
+      add("import", "Makes a configuration and weights of a model of another library",
+          "Of Hugging Face's transformers: Llama, Mistral, Qwen 2 and 3, GPT-2");
+  imported->add_option("FOLDER", *from, "What save_pretrained() wrote: config.json, safetensors")
+      ->required();
+  imported->footer(
+      "Example:\n  runtime import hf SmolLM2-135M --output smollm\n"
+      "  runtime predict smollm/config.toml --weights smollm/weights.safetensors --prompt Once");
+  imported->callback([from, output] { import_hf(*from, *output); });
+  CLI::App* const exported = add("export", "Writes a trained model for another library",
+                                 "For Hugging Face's transformers: from_pretrained() loads it");
+  exported->add_option("RUN", *from, "The folder of a run, or of an imported model")->required();
+  exported->footer("Example:\n  runtime export hf outputs/smollm/20261129-101500 --output tuned");
+  exported->callback([from, output] { export_hf(*from, *output); });
+}
+
 void add_config(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "config", "Checks a configuration, shows the resolved file, prints the JSON schema");
@@ -512,6 +537,7 @@ int run_command_line(int argc, char** argv) {
   add_plugins(app);
   add_model(app);
   add_checkpoint(app);
+  add_exchange(app);
   add_config(app);
   add_completion(app);
   if (argc > 1) check_command(app, argv[1], argv);

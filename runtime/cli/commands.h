@@ -142,6 +142,11 @@ void checkpoint_export(const std::string& path, const std::string& output);
 // Writes a new checkpoint of whole tensors, as one rank saves it.
 void checkpoint_reshard(const std::string& path, const std::string& output);
 
+// Makes the folder `output` of a model of Hugging Face's transformers, and the other way round of
+// the folder of a run. Both throw DataError and ConfigurationError, and then make nothing.
+void import_hf(const std::string& folder, const std::string& output);
+void export_hf(const std::string& run, const std::string& output);
+
 using Folders = std::vector<std::string>;   // more folders or files with plugins
 void list_devices(const Folders& folders);  // prints them, and why one is not usable
 void list_plugins(const Folders& folders);  // prints those found and those rejected

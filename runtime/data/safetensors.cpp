@@ -18,8 +18,6 @@ namespace runtime::data {
 namespace {
 
 constexpr char kMetadata[] = "__metadata__";
-// The limit of the safetensors library, in bytes; a header of this size names a million tensors.
-constexpr uint64_t kMaxHeader = 100'000'000;
 // From here on a file is not worth the room that it would take in the page cache. Its data begin at
 // a page, so that pages of memory become pages of the file.
 constexpr uint64_t kLarge = uint64_t{64} << 20;
@@ -27,29 +25,8 @@ constexpr uint64_t kPage = 4096;
 // A block stays in the cache between its checksum and the inspection.
 constexpr uint64_t kInspected = uint64_t{256} << 10;
 
-uint64_t read_header_size(Source& source) {
-  uint8_t bytes[kLengthSize] = {};
-  source.read_exactly(bytes, sizeof bytes, "the size of the safetensors header");
-  uint64_t size = 0;
-  for (std::size_t i = 0; i < kLengthSize; ++i) size |= uint64_t{bytes[i]} << (8 * i);
-  const uint64_t bound = std::min(source.limit(), kMaxHeader);
-  if (size < 2 || size > bound) {
-    fail_at(source.name(), 0,
-            "the safetensors header has " + std::to_string(size) + " bytes; expected 2.." +
-                std::to_string(bound) + "; this is no safetensors file, or it is cut");
-  }
-  return size;
-}
-
-// Returns the text of the header.
-std::string read_header(Source& source) {
-  std::string text(read_header_size(source), '\0');
-  source.read_exactly(text.data(), text.size(), "the safetensors header");
-  return text;
-}
-
 TensorFile parse_tensors(Source& source) {
-  const std::string text = read_header(source);
+  const std::string text = read_tensor_header(source);
   TensorHeader header = parse_tensor_header(text, source.name(), kLengthSize, source.limit());
   system::require_memory(source.limit(), source.name() + ": its tensors",
                          "use a machine with more memory");
@@ -215,7 +192,7 @@ TensorFile read_safetensors(const std::string& path) { return parse_tensors(*ope
 
 std::map<std::string, std::string> read_safetensors_metadata(const std::string& path) {
   const std::unique_ptr<Source> source = open_file(path);
-  const std::string text = read_header(*source);
+  const std::string text = read_tensor_header(*source);
   TensorHeader header = parse_tensor_header(text, source->name(), kLengthSize, source->limit());
   expected_checksum(header.metadata, text, source->name());
   return header.metadata;

@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "runtime/data/safetensors_checksum.h"
 #include "runtime/data/source.h"
 
 namespace runtime::data {
@@ -181,7 +182,30 @@ void check_cover(const std::vector<TensorEntry>& entries, const std::string& fil
   }
 }
 
+// The limit of the safetensors library, in bytes; a header of this size names a million tensors.
+constexpr uint64_t kMaxHeader = 100'000'000;
+
+uint64_t read_header_size(Source& source) {
+  uint8_t bytes[kLengthSize] = {};
+  source.read_exactly(bytes, sizeof bytes, "the size of the safetensors header");
+  uint64_t size = 0;
+  for (std::size_t i = 0; i < kLengthSize; ++i) size |= uint64_t{bytes[i]} << (8 * i);
+  const uint64_t bound = std::min(source.limit(), kMaxHeader);
+  if (size < 2 || size > bound) {
+    fail_at(source.name(), 0,
+            "the safetensors header has " + std::to_string(size) + " bytes; expected 2.." +
+                std::to_string(bound) + "; this is no safetensors file, or it is cut");
+  }
+  return size;
+}
+
 }  // namespace
+
+std::string read_tensor_header(Source& source) {
+  std::string text(read_header_size(source), '\0');
+  source.read_exactly(text.data(), text.size(), "the safetensors header");
+  return text;
+}
 
 uint64_t dtype_size(rt_dtype dtype) {
   for (const TensorType& type : kTensorTypes) {

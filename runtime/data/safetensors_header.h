@@ -26,6 +26,12 @@ struct TensorHeader {
   std::map<std::string, std::string> metadata;
 };
 
+class Source;
+
+// Reads the text of the header from the beginning of a file. Throws DataError unless its size is
+// that of a header.
+std::string read_tensor_header(Source& source);
+
 // Parses and checks a header. `text_offset` is the position of the text in the file, for messages;
 // `data_size` is the number of bytes behind the header. Throws DataError.
 TensorHeader parse_tensor_header(const std::string& text, const std::string& file,

@@ -49,6 +49,8 @@ const Rooms kAllowed = {
     {"runtime/data", {"runtime/system", "runtime/tokenizer", "plugins/include", "plugins/sdk"}},
     {"runtime/graph", {"plugins/include", "plugins/sdk"}},
     {"runtime/model", {"runtime/config", "runtime/graph"}},
+    {"runtime/exchange",
+     {"runtime/model", "runtime/graph", "runtime/config", "runtime/data", "runtime/system"}},
     {"runtime/parallel", {"runtime/graph"}},
     {"runtime/step",
      {"runtime/config", "runtime/model", "runtime/parallel", "runtime/graph", "plugins/include"}},
@@ -69,9 +71,9 @@ const Rooms kAllowed = {
       "runtime/model", "runtime/graph", "runtime/config", "runtime/system", "plugins/host",
       "plugins/sdk", "plugins/include"}},  // the sdk for rt/sdk/operation.h
     {"runtime/cli",                        // graph, to print operations and graphs for `plan`
-     {"runtime/launch", "runtime/analysis", "runtime/train", "runtime/step", "runtime/model",
-      "runtime/graph", "runtime/config", "runtime/data", "runtime/tokenizer", "runtime/system",
-      "runtime/terminal", "plugins/host"}},
+     {"runtime/launch", "runtime/analysis", "runtime/exchange", "runtime/train", "runtime/step",
+      "runtime/model", "runtime/graph", "runtime/config", "runtime/data", "runtime/tokenizer",
+      "runtime/system", "runtime/terminal", "plugins/host"}},
     {"plugins/include", {}},
     {"plugins/sdk", {"plugins/include"}},
     {"plugins/host", {"plugins/include"}},
@@ -172,8 +174,8 @@ TEST(Includes, BackendsAndCollectivesKnowTheContractOnly) {
 const std::map<std::string, std::vector<std::string>> kLibraries = {
     {"toml++/", {"runtime/config/"}},
     {"nlohmann/",
-     {"runtime/config/json_schema.cpp", "runtime/tokenizer/", "runtime/data/", "runtime/train/",
-      "runtime/analysis/", "runtime/cli/", "plugins/check/"}},
+     {"runtime/config/json_schema.cpp", "runtime/tokenizer/", "runtime/data/", "runtime/exchange/",
+      "runtime/train/", "runtime/analysis/", "runtime/cli/", "plugins/check/"}},
     {"fmt/", {"runtime/cli/", "plugins/check/", "plugins/new/main.cpp"}},
     {"CLI/", {"runtime/cli/", "plugins/check/main.cpp", "plugins/new/main.cpp"}},
     {"zlib.h", {"runtime/data/"}},

@@ -31,13 +31,13 @@ constexpr size_t kLongHeaderLines = 150;
 // a number when code goes; when one has to rise, say why in the commit. runtime/README.md has the
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
-    {"plugins/host", 6571},     {"plugins/include", 843},    {"plugins/sdk", 2679},
-    {"runtime/analysis", 4061}, {"runtime/cli", 5288},       {"runtime/config", 4112},
-    {"runtime/data", 5692},     {"runtime/exec", 4139},      {"runtime/graph", 5579},
-    {"runtime/launch", 4055},   {"runtime/model", 1780},     {"runtime/parallel", 3342},
-    {"runtime/step", 1525},     {"runtime/system", 538},     {"runtime/tensor", 694},
-    {"runtime/terminal", 419},  {"runtime/tokenizer", 2115}, {"runtime/train", 7350},
-    {"runtime/watch", 1349},
+    {"plugins/host", 6571},     {"plugins/include", 843},   {"plugins/sdk", 2679},
+    {"runtime/analysis", 4061}, {"runtime/cli", 5351},      {"runtime/config", 4112},
+    {"runtime/data", 5760},     {"runtime/exchange", 1130}, {"runtime/exec", 4139},
+    {"runtime/graph", 5579},    {"runtime/launch", 4055},   {"runtime/model", 1919},
+    {"runtime/parallel", 3344}, {"runtime/step", 1525},     {"runtime/system", 538},
+    {"runtime/tensor", 694},    {"runtime/terminal", 419},  {"runtime/tokenizer", 2115},
+    {"runtime/train", 7357},    {"runtime/watch", 1349},
 };
 // A function does one thing: the longest body, and how many lines the median and nine of ten may
 // have.

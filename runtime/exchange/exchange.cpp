@@ -1,0 +1,215 @@
+// Compares the tensors of files with the parameters of the model, and writes both sides' files.
+#include "runtime/exchange/exchange.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <sstream>
+
+#include "runtime/config/format.h"
+#include "runtime/error.h"
+#include "runtime/exchange/family.h"
+#include "runtime/exchange/shards.h"
+#include "runtime/graph/print.h"
+#include "runtime/model/layer_types.h"
+#include "runtime/model/network.h"
+#include "runtime/system/atomic_file.h"
+
+namespace runtime::exchange {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Tensors = std::map<std::string, data::TensorView>;
+
+constexpr int64_t kContext = 1024;  // tokens of a sample in a new configuration, at most
+constexpr size_t kMostListed = 8;   // names in a message
+const char* const kWeights = "weights.safetensors";
+
+// The configuration of a model that was read.
+std::string config_text(const Architecture& model, const std::string& source, int64_t context,
+                        bool tokenizer) {
+  std::ostringstream text;
+  text << "# Layers and weights of " << source << ", whose texts have up to " << model.length()
+       << " tokens; model.input is how many a sample has.\n"
+       << "# Set dataset.path to a text; `runtime predict` and `evaluate` need no training.\n"
+       << "[model]\ninput = [" << context << "]\ninit_from = \"" << kWeights << "\"\n"
+       << "layers = " << model.layers() << "\n\n"
+       << "[dataset]\n";
+  if (tokenizer) {
+    text << "format = \"text\"\npath = \"text.txt\"\ntokenizer = \"hf\"\n"
+         << "tokenizer_path = \"tokenizer.json\"\n";
+  } else {
+    text << "# The folder had no tokenizer.json, so texts come as numbers of tokens.\n"
+         << "format = \"tokens\"\npath = \"text.tokens\"\nclasses = " << model.vocabulary() << "\n";
+  }
+  text << "\n[training]\nglobal_batch_size = 8\nsteps = 1000\nmax_norm = 1.0\n\n"
+       << "[optimizer]\nname = \"adamw\"\nlr = 2e-5\nweight_decay = 0.0\n";
+  return text.str();
+}
+
+model::Network network_of(const config::Config& config) {
+  const model::Model model = model::model_from_config(config.model);
+  return model::build_network(model, model::NetworkOptions{});
+}
+
+config::Config parsed(const std::string& text) {
+  return config::load_text(text, "config", {}, "", model::layer_types());
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kMostListed); ++i)
+    text += (i > 0 ? ", " : "") + names[i];
+  if (names.size() > kMostListed)
+    text += " and " + std::to_string(names.size() - kMostListed) + " more";
+  return text;
+}
+
+bool is_floating(rt_dtype dtype) {
+  return dtype == RT_FLOAT32 || dtype == RT_FLOAT64 || dtype == RT_FLOAT16 || dtype == RT_BFLOAT16;
+}
+
+// Throws DataError that lists what is missing, left over, or of another shape.
+void check_tensors(const Tensors& tensors, const std::vector<model::Parameter>& parameters,
+                   const std::string& where) {
+  std::vector<std::string> missing, surplus, different;
+  std::map<std::string, const model::Parameter*> known;
+  for (const model::Parameter& p : parameters) {
+    known[p.name] = &p;
+    const auto found = tensors.find(p.name);
+    if (found == tensors.end()) {
+      missing.push_back(p.name);
+    } else if (found->second.dims != p.file_dims || !is_floating(found->second.dtype)) {
+      different.push_back(p.name + " is " + graph::to_string(found->second.dims) + ", expected " +
+                          graph::to_string(p.file_dims) + " of a floating-point type");
+    }
+  }
+  for (const auto& [name, tensor] : tensors) {
+    if (!known.contains(name)) surplus.push_back(name);
+  }
+  if (missing.empty() && surplus.empty() && different.empty()) return;
+  std::string text = where + ": its tensors are not those of the model that config.json describes";
+  if (!missing.empty()) text += "; missing: " + listed(missing);
+  if (!surplus.empty()) text += "; not expected: " + listed(surplus);
+  if (!different.empty()) text += "; different: " + listed(different);
+  throw DataError(text + ". Take configuration and weights from the same model");
+}
+
+// Makes a folder of what `write` puts into it, or nothing at all.
+void write_folder(const std::string& output, const std::function<void(const fs::path&)>& write) {
+  const fs::path target = fs::absolute(output).lexically_normal();
+  std::error_code error;
+  if (fs::exists(target) && !(fs::is_directory(target) && fs::is_empty(target, error))) {
+    throw DataError(output + ": is there already; give the name of a new folder, or remove it");
+  }
+  const fs::path made = target.parent_path() / ("." + target.filename().string() + "." +
+                                                std::to_string(getpid()) + ".tmp");
+  fs::create_directories(made, error);
+  if (error) throw DataError(output + ": cannot be made: " + error.message());
+  try {
+    write(made);
+    fs::remove(target, error);
+    fs::rename(made, target);
+  } catch (const fs::filesystem_error& failure) {
+    fs::remove_all(made, error);
+    throw DataError(output + ": cannot be written: " + failure.code().message());
+  } catch (...) {
+    fs::remove_all(made, error);
+    throw;
+  }
+}
+
+void write_text(const fs::path& path, const std::string& text) {
+  system::AtomicFile file(path.string());
+  file.write(text);
+  file.commit();
+}
+
+Exchanged summary(const Architecture& model, const Tensors& tensors, bool tokenizer) {
+  Exchanged result{model.config().at("model_type").get<std::string>(), 0, 0, tokenizer};
+  for (const auto& [name, tensor] : tensors) {
+    ++result.parameters;
+    result.numbers += graph::element_count(tensor.dims);
+  }
+  return result;
+}
+
+// Throws ConfigurationError unless the layers are those that the family would have.
+void check_layers(const config::Config& config, const Architecture& found) {
+  const auto lines = [](const model::Network& network) {
+    std::istringstream text(graph::to_text(network.graph));
+    std::vector<std::string> all;
+    for (std::string line; std::getline(text, line);) all.push_back(line);
+    return all;
+  };
+  const std::vector<std::string> own = lines(network_of(config)),
+                                 family = lines(network_of(
+                                     parsed(config_text(found, "", config.model.input[0], false))));
+  const auto [a, b] = std::mismatch(own.begin(), own.end(), family.begin(), family.end());
+  if (a == own.end() && b == family.end()) return;
+  throw ConfigurationError(
+      "model.layers looks like a model of type " +
+      found.config().at("model_type").get<std::string>() +
+      ", but differs from what transformers computes: got '" + (a == own.end() ? "nothing" : *a) +
+      "', expected '" + (b == family.end() ? "nothing" : *b) +
+      "'; only models with the layers that `runtime import` writes can be exported");
+}
+
+}  // namespace
+
+Exchanged import_model(const std::string& folder, const std::string& output) {
+  const fs::path base(folder), description = base / "config.json",
+                               tokenizer = base / "tokenizer.json";
+  if (!fs::exists(description)) {
+    throw DataError(folder +
+                    ": has no config.json; expected a folder as save_pretrained() of "
+                    "transformers writes it");
+  }
+  const std::unique_ptr<Architecture> model =
+      read_architecture(JsonObject::of_file(description.string()));
+  const bool has_tokenizer = fs::exists(tokenizer);
+  const std::string text =
+      config_text(*model, fs::absolute(base).lexically_normal().filename().string(),
+                  std::min(model->length(), kContext), has_tokenizer);
+  const Shards shards = open_shards(folder);
+  data::FileView weights;
+  for (const auto& [name, tensor] : shards.tensors) {
+    const std::string own = model->name_of(name);
+    if (!own.empty()) weights.tensors[own] = tensor;
+  }
+  check_tensors(weights.tensors, network_of(parsed(text)).parameters, folder);
+  write_folder(output, [&](const fs::path& made) {
+    data::write_safetensors((made / kWeights).string(), weights);
+    write_text(made / "config.toml", text);
+    if (has_tokenizer) fs::copy_file(tokenizer, made / "tokenizer.json");
+  });
+  return summary(*model, weights.tensors, has_tokenizer);
+}
+
+Exchanged export_model(const config::Config& config, const std::string& weights,
+                       const std::string& output) {
+  const std::unique_ptr<Architecture> model =
+      recognise_architecture(model::model_from_config(config.model));
+  check_layers(config, *model);
+  const data::MappedTensors file(weights);
+  check_tensors(file.file().tensors, network_of(config).parameters, weights);
+  data::FileView renamed;
+  for (const auto& [name, tensor] : file.file().tensors)
+    renamed.tensors[model->tensor_of(name)] = tensor;
+  renamed.metadata["format"] = "pt";
+  fs::path tokenizer = config.dataset.tokenizer == "hf" ? config.dataset.tokenizer_path : "";
+  if (fs::is_directory(tokenizer)) tokenizer /= "tokenizer.json";
+  const bool has_tokenizer = fs::exists(tokenizer);
+  write_folder(output, [&](const fs::path& made) {
+    data::write_safetensors((made / "model.safetensors").string(), renamed);
+    write_text(made / "config.json", model->config().dump(2) + "\n");
+    if (has_tokenizer) fs::copy_file(tokenizer, made / "tokenizer.json");
+  });
+  return summary(*model, renamed.tensors, has_tokenizer);
+}
+
+}  // namespace runtime::exchange

@@ -1,0 +1,35 @@
+// Reads models of Hugging Face's transformers, and writes them.
+#ifndef RUNTIME_EXCHANGE_EXCHANGE_H_
+#define RUNTIME_EXCHANGE_EXCHANGE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/config/config.h"
+
+namespace runtime::exchange {
+
+// What was written.
+struct Exchanged {
+  std::string family;      // model type, as config.json names it
+  int64_t parameters = 0;  // tensors of weights
+  int64_t numbers = 0;     // in them
+  bool tokenizer = false;  // tokenizer.json was copied
+};
+
+// Writes the model of `folder` (config.json, safetensors, tokenizer.json) as `output`, a new
+// folder: config.toml, weights.safetensors with the types of the files, and tokenizer.json. Weights
+// go from file to file, a block at a time. Throws DataError for files that are missing, broken or
+// do not fit each other, and for a model that cannot be expressed; `output` then holds nothing.
+Exchanged import_model(const std::string& folder, const std::string& output);
+
+// Writes the model of a configuration with the weights of a file as `output`, a new folder that
+// AutoModelForCausalLM.from_pretrained() loads: config.json and model.safetensors, and the
+// tokenizer of the configuration if it is a tokenizer.json. Throws ConfigurationError for a model
+// that is of no family, and DataError for weights that do not fit.
+Exchanged export_model(const config::Config& config, const std::string& weights,
+                       const std::string& output);
+
+}  // namespace runtime::exchange
+
+#endif  // RUNTIME_EXCHANGE_EXCHANGE_H_

@@ -1,0 +1,142 @@
+// Layers and configurations of the GPT-2 family.
+#include "runtime/exchange/gpt2.h"
+
+#include "runtime/error.h"
+#include "runtime/exchange/toml_layers.h"
+
+namespace runtime::exchange {
+
+namespace {
+
+// The names that transformers and layers have for the function of a perceptron.
+struct FunctionName {
+  std::string_view theirs, ours;
+};
+constexpr FunctionName kFunctions[] = {{"gelu_new", "gelu_tanh"},
+                                       {"gelu_pytorch_tanh", "gelu_tanh"},
+                                       {"gelu", "gelu"},
+                                       {"relu", "relu"},
+                                       {"tanh", "tanh"}};
+
+double probability(const JsonObject& config, const std::string& key) {
+  const double value = config.number(key, 0.1);
+  if (!(value >= 0 && value < 1)) config.fail(key, "a number of at least 0, below 1");
+  return value;
+}
+
+TomlLayer projection(const char* name, int64_t features) {
+  return TomlLayer("linear")
+      .text("name", name)
+      .integer("features", features)
+      .text("file_layout", "in_out");
+}
+
+}  // namespace
+
+std::string Gpt2::layers() const {
+  const auto dropout = [](std::vector<TomlLayer>& to, double value) {
+    if (value > 0) to.push_back(TomlLayer("dropout").number("probability", value));
+  };
+  const auto norm = [&](const char* name) {
+    return TomlLayer("layer_norm").text("name", name).number("eps", epsilon);
+  };
+  const auto part = [&](const char* name, const TomlLayer& before, std::vector<TomlLayer> inner) {
+    std::vector<TomlLayer> all = {before,
+                                  TomlLayer("block").text("name", name).list("layers", inner)};
+    dropout(all, residual_dropout);
+    return TomlLayer("residual").flag("prefix", false).list("layers", all);
+  };
+  TomlLayer attention("attention");
+  attention.integer("heads", heads).flag("causal", true);
+  if (attention_dropout > 0) attention.number("dropout", attention_dropout);
+  const std::vector<TomlLayer> block = {
+      part("attn", norm("ln_1"),
+           {projection("c_attn", 3 * width), attention, projection("c_proj", width)}),
+      part("mlp", norm("ln_2"),
+           {projection("c_fc", hidden).text("activation", function), projection("c_proj", width)})};
+  std::vector<TomlLayer> all = {
+      TomlLayer("embedding")
+          .text("name", "wte")
+          .integer("vocabulary", tokens)
+          .integer("features", width),
+      TomlLayer("position_embedding").text("name", "wpe").integer("length", places)};
+  dropout(all, embedding_dropout);
+  if (blocks > 1) {
+    all.push_back(
+        TomlLayer("block").text("name", "h").integer("repeat", blocks).list("layers", block));
+  } else {
+    all.push_back(TomlLayer("block").text("name", "h.0").list("layers", block));
+  }
+  all.push_back(norm("ln_f"));
+  all.push_back(TomlLayer("linear")
+                    .text("name", "lm_head")
+                    .integer("features", tokens)
+                    .flag("bias", false)
+                    .text("tie", "wte"));
+  return to_toml(all);
+}
+
+// Older files have the causal mask of each block, and the head that is tied.
+std::string Gpt2::name_of(const std::string& tensor) const {
+  const std::string prefix = "transformer.";
+  const std::string name = tensor.starts_with(prefix) ? tensor.substr(prefix.size()) : tensor;
+  const bool computed = name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
+  return computed || name == "lm_head.weight" ? "" : name;
+}
+
+nlohmann::ordered_json Gpt2::config() const {
+  std::string theirs = function;
+  for (const FunctionName& name : kFunctions) {
+    if (name.ours != function) continue;
+    theirs = name.theirs;
+    break;
+  }
+  return {{"architectures", {"GPT2LMHeadModel"}},
+          {"model_type", "gpt2"},
+          {"vocab_size", tokens},
+          {"n_positions", places},
+          {"n_embd", width},
+          {"n_layer", blocks},
+          {"n_head", heads},
+          {"n_inner", hidden},
+          {"activation_function", theirs},
+          {"layer_norm_epsilon", epsilon},
+          {"embd_pdrop", embedding_dropout},
+          {"attn_pdrop", attention_dropout},
+          {"resid_pdrop", residual_dropout},
+          {"tie_word_embeddings", true}};
+}
+
+std::unique_ptr<Architecture> read_gpt2(const JsonObject& config) {
+  auto g = std::make_unique<Gpt2>();
+  g->tokens = config.integer("vocab_size", 1);
+  g->places = config.integer("n_positions", 1, 1024);
+  g->width = config.integer("n_embd", 1);
+  g->blocks = config.integer("n_layer", 1);
+  if (g->blocks > 1000) config.fail("n_layer", "at most 1000");
+  g->heads = config.integer("n_head", 1);
+  if (g->width % g->heads != 0)
+    config.fail("n_head", "a divisor of n_embd, " + std::to_string(g->width));
+  g->hidden = config.integer("n_inner", 1, 4 * g->width);
+  g->epsilon = config.number("layer_norm_epsilon", 1e-5);
+  if (!(g->epsilon > 0 && g->epsilon <= 1))
+    config.fail("layer_norm_epsilon", "a number above 0, up to 1");
+  const std::string act = config.text("activation_function", "gelu_new");
+  g->function = "";
+  for (const FunctionName& name : kFunctions) {
+    if (name.theirs == act) g->function = name.ours;
+  }
+  if (g->function.empty())
+    config.fail("activation_function", "gelu_new, gelu_pytorch_tanh, gelu, relu or tanh");
+  if (!config.flag("scale_attn_weights", true)) config.fail("scale_attn_weights", "true");
+  for (const char* key : {"scale_attn_by_inverse_layer_idx", "add_cross_attention"}) {
+    if (config.flag(key, false)) config.fail(key, "false");
+  }
+  if (!config.flag("tie_word_embeddings", true)) config.fail("tie_word_embeddings", "true");
+  g->embedding_dropout = probability(config, "embd_pdrop");
+  g->attention_dropout = probability(config, "attn_pdrop");
+  g->residual_dropout = probability(config, "resid_pdrop");
+  return g;
+}
+
+}  // namespace runtime::exchange
