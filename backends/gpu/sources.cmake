@@ -4,7 +4,7 @@
 # or hipBLASLt, and GPU_CONVOLUTION if they use cuDNN or MIOpen.
 set(GPU_KERNELS
   attention.cu attention_fma.cu attention_mma.cu batch_norm_parts.cu elementwise.cu embedding.cu gate.cu loss.cu
-  movement.cu normalisation.cu optimizer.cu pooling.cu product.cu reduction.cu row_norm.cu)
+  movement.cu normalisation.cu optimizer.cu pooling.cu product.cu reduction.cu row_norm.cu row_sort.cu)
 set(GPU_HOST_SOURCES
   capture.cpp device_table.cpp estimate.cpp kernel_table.cpp native.cpp plugin.cpp row_layout.cpp telemetry.cpp)
 list(TRANSFORM GPU_KERNELS PREPEND ${CMAKE_CURRENT_LIST_DIR}/)

@@ -10,10 +10,13 @@ void add_embedding(Cases& cases, rt_dtype dtype) {
     int64_t rows, width;
   };
   const std::vector<Lookup> lookups = {
-      {{5}, 3, 4},    {{4, 7}, 50, 20}, {{1}, 1, 1},
-      {{64}, 40, 32}, {{9}, 5, 520},  // rows longer than a warp loads at once
-      {{9}, 5, 333},                  // and of odd length
-      {{4000}, 2, 8}};                // one row is named thousands of times
+      {{5}, 3, 4},          {{4, 7}, 50, 20}, {{1}, 1, 1},
+      {{64}, 40, 32},       {{9}, 5, 520},  // rows longer than a warp loads at once
+      {{9}, 5, 333},                        // and of odd length
+      {{4000}, 2, 8},                       // one row is named thousands of times
+      {{3, 700}, 1, 33},                    // or by all indices
+      {{2, 2500}, 700, 12},                 // some hundreds of rows, some times each
+      {{1025}, 300000, 1}};                 // most rows are not named
   for (const Lookup& l : lookups) {
     const Values indices{0.0, static_cast<double>(l.rows), 5};
     Dims y = l.indices;

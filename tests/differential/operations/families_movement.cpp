@@ -21,7 +21,7 @@ Family exact(const char* operation, std::vector<Parameter> parameters,
 Family embedding(const char* operation, bool backward) {
   Family f{
       .operation = operation,
-      .parameters = {size_or_none("indices", 300), choice("inner", {0, 0, 1, 7}), size("rows", 60),
+      .parameters = {size_or_none("indices", 300), choice("inner", {0, 0, 1, 7}), size("rows", 900),
                      size_or_none("width", 70), flag("part"), size("first_row", 9, 0)}};
   f.build = [operation, backward](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
     Dims indices = {s["indices"]};
