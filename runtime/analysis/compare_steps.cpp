@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <set>
 
 #include "runtime/analysis/element.h"
 #include "runtime/error.h"
@@ -71,15 +72,6 @@ Difference difference(const TracedValue& value, const data::HostTensor& expected
   return d;
 }
 
-double sum_of(const data::Batch& batch) {
-  double sum = 0;
-  for (const auto* numbers : {&batch.features, &batch.targets})
-    sum = std::accumulate(numbers->begin(), numbers->end(), sum);
-  for (size_t i = 0; i < batch.labels.size(); ++i)
-    sum += static_cast<double>(batch.labels[i]) * static_cast<double>(i % 1021);
-  return sum;
-}
-
 std::string prefix(int64_t step) {
   char text[32];
   std::snprintf(text, sizeof(text), "step/%03lld/", static_cast<long long>(step));
@@ -102,6 +94,15 @@ double gradient_norm(const RecordedStep& expected) {
 }
 
 }  // namespace
+
+double sum_of(const data::Batch& batch) {
+  double sum = 0;
+  for (const auto* numbers : {&batch.features, &batch.targets})
+    sum = std::accumulate(numbers->begin(), numbers->end(), sum);
+  for (size_t i = 0; i < batch.labels.size(); ++i)
+    sum += static_cast<double>(batch.labels[i]) * static_cast<double>(i % 1021);
+  return sum;
+}
 
 RecordedStep record_step(StepTrace& trace, const data::Batch& batch, double learning_rate,
                          int64_t step) {
@@ -132,12 +133,14 @@ StepComparison compare_step(StepTrace& trace, const RecordedStep& expected,
   StepComparison result;
   result.step = step;
   result.worst.relative = -1;
+  std::set<std::string> visited;
   const auto visit = [&](TracedValue& value) {
     const auto it = expected.values.find(value.name);
     if (it == expected.values.end()) {
       ++result.left_out;
       return false;
     }
+    visited.insert(value.name);
     const Difference d = difference(value, it->second, value.parameter_gradient ? floor : 0);
     ++result.compared;
     if (d.relative > options.tolerance && !result.first) result.first = d;
@@ -154,6 +157,9 @@ StepComparison compare_step(StepTrace& trace, const RecordedStep& expected,
   result.loss = traced.loss;
   result.expected_loss = expected.loss;
   result.left_out += traced.left_out;
+  for (const auto& [name, tensor] : expected.values) {
+    if (!visited.contains(name)) result.only_recorded.push_back(name);
+  }
   if (result.compared > 0) return result;
   throw DataError(options.source +
                   ": no value of the step has the same name on both sides; "

@@ -34,7 +34,8 @@ struct Difference {
 struct StepComparison {
   int64_t step = 0;  // from 0
   double loss = 0, expected_loss = 0;
-  size_t compared = 0, left_out = 0;  // numbers of values; left_out: on one side only
+  size_t compared = 0, left_out = 0;       // numbers of values; left_out: on one side only
+  std::vector<std::string> only_recorded;  // names of values that the step did not write
   Difference worst;
   std::optional<Difference> first;  // the first beyond the tolerance, in execution order
 };
@@ -47,6 +48,9 @@ struct CompareOptions {
   bool isolate = false;
   std::string source;  // where the record is from, for messages
 };
+
+// The sum that RecordedStep::batch holds.
+double sum_of(const data::Batch& batch);
 
 // Runs a step and records it. `step` counts from 0.
 RecordedStep record_step(StepTrace& trace, const data::Batch& batch, double learning_rate,

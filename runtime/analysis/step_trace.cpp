@@ -26,17 +26,22 @@ rt_tensor_desc describe(const Value& value) {
 
 }  // namespace
 
-// The names of values, the same on every device: the graph before the passes depends on the
-// configuration only, and passes append values behind those of that graph, so a value's index
-// identifies it.
+std::vector<std::string> value_names(const graph::Graph& graph, ValueId end) {
+  std::map<std::string, int> count;
+  std::vector<std::string> names;
+  for (ValueId id = 0; id < end; ++id) {
+    const std::string& name = graph.value(id).name;
+    const int n = ++count[name];
+    names.push_back(name + (n > 1 ? " (" + std::to_string(n) + ")" : ""));
+  }
+  return names;
+}
+
+// The values of a program, by their index.
 struct StepTrace::Names {
-  Names(const train::StepProgram& program, const std::string& prefix) {
-    std::map<std::string, int> count;
-    for (ValueId id = 0; id < program.values.first_added; ++id) {
-      const Value& value = program.graph().value(id);
-      const int n = ++count[value.name];
-      names.push_back(prefix + value.name + (n > 1 ? " (" + std::to_string(n) + ")" : ""));
-    }
+  Names(const train::StepProgram& program, const std::string& prefix)
+      : names(value_names(program.graph(), program.values.first_added)) {
+    for (std::string& name : names) name.insert(0, prefix);
     gradients.insert(program.values.gradients.begin(), program.values.gradients.end());
   }
 

@@ -10,6 +10,7 @@
 #include "runtime/data/batch.h"
 #include "runtime/data/safetensors.h"
 #include "runtime/exec/layout_copy.h"
+#include "runtime/graph/graph.h"
 
 namespace runtime::train {
 struct StepProgram;
@@ -27,6 +28,11 @@ struct TracedValue {
   bool parameter_gradient = false;
   data::HostTensor tensor;
 };
+
+// The names of the graph's values before `end`, the same on every device: the graph before the
+// passes depends on the configuration only, and passes append values behind those of that graph,
+// so a value's index identifies it.
+std::vector<std::string> value_names(const graph::Graph& graph, graph::ValueId end);
 
 // Called with each value after a node has written it. If it returns true, its tensor replaces the
 // value on the device.

@@ -243,7 +243,7 @@ void add_verify(CLI::App& app, Outcome& outcome) {
       command->add_option("--against", a.against,
                           "The values taken as right: those of a backend (reference, cpu, cuda:1), "
                           "or of a file (with a / or .safetensors in "
-                          "its name) that --record has written");
+                          "its name) that --record or another framework has written");
   CLI::Option* record = command->add_option(
       "--record", a.record, "Writes the steps of the configuration's device into this file");
   record->excludes(against);
@@ -271,6 +271,7 @@ void add_verify(CLI::App& app, Outcome& outcome) {
       "Examples:\n  runtime verify configs/bench_lenet.toml --set device.backend=cuda --against "
       "cpu\n  runtime verify configs/bench_gpt.toml --record gpt.safetensors --steps 2\n"
       "  runtime verify configs/bench_gpt.toml --against gpt.safetensors\n"
+      "  runtime verify configs/bench_lenet.toml --against pytorch_step.safetensors\n"
       "  runtime verify configs/bench_lenet.toml --set device.backend=cuda --against reference "
       "--reduce wrong\n"
       "  runtime verify --case wrong\n"

@@ -1,4 +1,5 @@
-// The command verify: compares steps of two devices or of a record, and says where they differ.
+// The command verify: compares steps of two devices, of a record, or of another framework, and says
+// where they differ.
 #include "runtime/cli/verify.h"
 
 #include <fmt/format.h>
@@ -14,6 +15,7 @@
 #include <set>
 
 #include "runtime/analysis/compare_steps.h"
+#include "runtime/analysis/foreign_record.h"
 #include "runtime/cli/say.h"
 #include "runtime/error.h"
 #include "runtime/launch/device_watch.h"
@@ -121,6 +123,7 @@ ordered_json to_json(const StepComparison& c) {
       {"step", c.step + 1},     {"loss", c.loss},         {"expected_loss", c.expected_loss},
       {"compared", c.compared}, {"left_out", c.left_out}, {"worst", to_json(c.worst)}};
   if (c.first) j["first"] = to_json(*c.first);
+  if (!c.only_recorded.empty()) j["only_recorded"] = c.only_recorded;
   return j;
 }
 
@@ -255,14 +258,16 @@ class Comparison {
   // Returns false if the step differs.
   bool add(const analysis::RecordedStep& expected, const data::Batch& batch, double rate,
            int64_t step) {
-    const bool equal =
-        report_.add(analysis::compare_step(trace_, expected, batch, rate, step, options_));
+    last_ = analysis::compare_step(trace_, expected, batch, rate, step, options_);
+    const bool equal = report_.add(last_);
     if (!reducer_) return equal;
     auto finding = reducer_->look_at({expected.state, options_.source, batch, rate, step}, equal);
     if (!finding) return true;
     report_.add(std::move(*finding));
     return false;
   }
+
+  const StepComparison& last() const { return last_; }
 
   void end() { report_.end(); }
 
@@ -271,6 +276,7 @@ class Comparison {
   const analysis::CompareOptions& options_;
   Report report_;
   std::optional<Reducer> reducer_;
+  StepComparison last_;
 };
 
 // The tolerance of the device that has computed the recorded steps; 0 if the file is older than
@@ -282,8 +288,7 @@ double tolerance_of(const data::TensorFile& file) {
              : std::min(std::strtod(found->second.c_str(), nullptr), kLargestTolerance);
 }
 
-void against_file(Session& s, const VerifyArguments& arguments) {
-  data::TensorFile file = data::read_safetensors(arguments.against);
+void against_steps(Session& s, const VerifyArguments& arguments, data::TensorFile file) {
   const int64_t recorded = analysis::count_steps(file);
   const int64_t count = arguments.steps > 0 ? arguments.steps : recorded;
   if (recorded < std::max<int64_t>(count, 1)) {
@@ -302,6 +307,32 @@ void against_file(Session& s, const VerifyArguments& arguments) {
     const analysis::RecordedStep expected = analysis::take_step(file, step, arguments.against);
     if (!comparison.add(expected, batch, steps.learning_rate(step), step)) break;
   }
+  comparison.end();
+}
+
+// Says which recorded values nothing was compared with.
+void say_only_recorded(const StepComparison& c, const std::string& device) {
+  if (c.only_recorded.empty()) return;
+  std::cerr << fmt::format(
+      "note: {} does not store {} of the recorded values, because it computes them within another "
+      "operation: {}\n",
+      device, c.only_recorded.size(), fmt::join(c.only_recorded, ", "));
+}
+
+void against_foreign(Session& s, const VerifyArguments& arguments,
+                     const analysis::ForeignRecord& record) {
+  if (arguments.steps > 1)
+    throw DataError(arguments.against + " holds one step of another framework; lower --steps to 1");
+  Steps steps(s);
+  const std::optional<data::Batch> recorded = record.batch(*s.programs);
+  const data::Batch& batch = recorded ? *recorded : steps.next();
+  const data::TensorFile weights = record.weights();
+  if (!weights.tensors.empty()) s.trainer->set_weights(weights, arguments.against);
+  analysis::StepTrace trace(*s.programs);
+  const auto options = compare_options(arguments, trace.tolerance_with_claims(), arguments.against);
+  Comparison comparison(s, arguments, trace, options);
+  comparison.add(record.step(trace, *s.programs, batch), batch, steps.learning_rate(0), 0);
+  say_only_recorded(comparison.last(), s.device->id());
   comparison.end();
 }
 
@@ -330,6 +361,27 @@ bool is_file(const std::string& name) {
   return name.find('/') != std::string::npos || name.ends_with(".safetensors");
 }
 
+// A file that is compared with: steps of `verify --record`, or a step of another framework.
+struct Recorded {
+  data::TensorFile steps;
+  std::optional<analysis::ForeignRecord> foreign = std::nullopt;
+
+  explicit Recorded(const std::string& path) : steps(data::read_safetensors(path)) {
+    if (analysis::ForeignRecord::is_one(steps)) foreign.emplace(std::move(steps), path);
+  }
+  // The batch of the record counts, not its size in the configuration, and other frameworks draw
+  // other masks of dropout.
+  void fit(config::Config& config) const {
+    if (!foreign) return;
+    config.model.dropout = 0;
+    if (foreign->rows() > 0) config.training.global_batch_size = foreign->rows();
+  }
+  void compare(Session& s, const VerifyArguments& arguments) {
+    foreign ? against_foreign(s, arguments, *foreign)
+            : against_steps(s, arguments, std::move(steps));
+  }
+};
+
 }  // namespace
 
 // One rank computes the whole model, whatever mesh the configuration gives.
@@ -348,6 +400,8 @@ void run_verify(const VerifyArguments& arguments, Outcome& outcome) {
   run.config.launch.ranks = 1;
   run.config.launch.devices.clear();
   run.config.parallelism = {};
+  std::optional<Recorded> recorded;
+  if (is_file(arguments.against)) recorded.emplace(arguments.against).fit(run.config);
   std::optional<train::StopSignal> stop;
   if (!arguments.record.empty())
     run.prepare = [&] { stop.emplace(train::StopSignal::Texts{}, launch::device_silence); };
@@ -358,7 +412,7 @@ void run_verify(const VerifyArguments& arguments, Outcome& outcome) {
       signal = record(s, arguments, *stop);
       return;
     }
-    is_file(arguments.against) ? against_file(s, arguments) : against_device(s, arguments);
+    recorded ? recorded->compare(s, arguments) : against_device(s, arguments);
   });
   if (signal != 0) outcome.exit_code = 128 + signal;
 }

@@ -45,6 +45,15 @@ if(SYSTEM_PYTHON AND NOT RUNTIME_SANITIZE)
         ENVIRONMENT OMP_WAIT_POLICY=PASSIVE)
     endif()
   endforeach()
+  foreach(backend reference cpu)
+    if(TARGET backend_${backend})
+      add_test(NAME end_to_end.pytorch.${backend}.record
+        COMMAND ${SYSTEM_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/pytorch_record.py $<TARGET_FILE:runtime> ${backend}
+          ${CMAKE_SOURCE_DIR}/tools/pytorch)
+      set_tests_properties(end_to_end.pytorch.${backend}.record PROPERTIES LABELS end_to_end TIMEOUT 300 SKIP_RETURN_CODE 77
+        ENVIRONMENT OMP_WAIT_POLICY=PASSIVE)
+    endif()
+  endforeach()
   # Each optimizer, schedule and loss by itself.
   foreach(form reference.float64 reference.float32 cpu.float32)
     string(REPLACE "." ";" form_list ${form})

@@ -37,7 +37,7 @@ fenced() { awk -v fence='```'"$1" '$0 == fence {on = 1; next} on && /^```/ {exit
 "$cmake" --install "$build" --prefix "$prefix" >"$work/log" || fail "install: $(cat "$work/log")"
 for file in bin/runtime bin/runtime-report bin/runtime-tune bin/runtime-sweep libexec/runtime/plugin_probe lib/runtime/plugins/libbackend_reference.so include/rt/plugin.h include/rt/sdk/error.h \
   include/runtime/tensor/tensor.h lib/cmake/runtime/runtimeConfig.cmake share/runtime/configs/presets/lenet.toml \
-  share/bash-completion/completions/runtime; do
+  share/runtime/pytorch/record_step.py share/bash-completion/completions/runtime; do
   [ -f "$prefix/$file" ] || fail "$file is not installed"
 done
 [ ! -e "$prefix/lib/runtime/plugins/libsimulated.so" ] || fail "a plugin of the tests is installed"

@@ -84,7 +84,7 @@ expect_files() {
 }
 expect_files runtime bin/runtime bin/runtime-report bin/runtime-tune bin/runtime-sweep libexec/runtime/plugin_probe \
   lib/runtime/plugins/libbackend_reference.so lib/runtime/plugins/libcollectives_local.so share/runtime/configs/presets/lenet.toml \
-  share/runtime/configs/data/friedman1.csv share/bash-completion/completions/runtime share/zsh/vendor-completions/_runtime \
+  share/runtime/configs/data/friedman1.csv share/runtime/pytorch/record_step.py share/bash-completion/completions/runtime share/zsh/vendor-completions/_runtime \
   share/fish/vendor_completions.d/runtime.fish share/man/man1/runtime.1.gz
 expect_files runtime-dev include/rt/plugin.h include/rt/sdk/error.h include/runtime/tensor/tensor.h lib/libruntime_tensor.a \
   lib/cmake/runtime/runtimeConfig.cmake share/doc/runtime/plugins/examples/minimal_device_c/plugin.c
