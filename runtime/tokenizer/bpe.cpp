@@ -3,6 +3,7 @@
 #include <queue>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "runtime/error.h"
 #include "runtime/tokenizer/model.h"
@@ -51,8 +52,28 @@ class Bpe final : public Model {
     const int32_t l = vocabulary().find(left), r = vocabulary().find(right);
     const int32_t both = vocabulary().find(left + right.substr(cut));
     if (l == kNoToken || r == kNoToken || both == kNoToken) return false;
+    if (left.empty() || right.size() == cut) return false;
     merges_[key(l, r)] = {rank_++, both};
+    std::size_t begin = last_character(left), end = cut;
+    const char32_t before = next_code_point(left, begin);
+    joined_.insert(key(before, next_code_point(right, end)));
     return true;
+  }
+
+  // A piece can be cut between two characters that no merge joins, if both are symbols.
+  std::size_t part_end(std::string_view piece) const override {
+    if (options_.whole_words || !options_.prefix.empty() || !options_.suffix.empty())
+      return piece.size();
+    std::size_t at = 0;
+    char32_t before = next_code_point(piece, at);
+    for (std::size_t begin = 0, end = at; end < piece.size(); begin = end, end = at) {
+      const char32_t after = next_code_point(piece, at);
+      if (!joined_.contains(key(before, after)) && is_symbol(piece.substr(begin, end - begin)) &&
+          is_symbol(piece.substr(end, at - end)))
+        return end;
+      before = after;
+    }
+    return piece.size();
   }
 
   void tokenize(std::string_view piece, std::vector<int32_t>& ids) const override {
@@ -67,8 +88,10 @@ class Bpe final : public Model {
   }
 
  private:
-  static uint64_t key(int32_t left, int32_t right) {
-    return static_cast<uint64_t>(left) << 32 | static_cast<uint32_t>(right);
+  static uint64_t key(uint32_t left, uint32_t right) { return uint64_t{left} << 32 | right; }
+
+  bool is_symbol(std::string_view character) const {
+    return vocabulary().find(character) != kNoToken;
   }
 
   int32_t unknown_id() const {
@@ -165,6 +188,8 @@ class Bpe final : public Model {
   std::string where_;
   int32_t rank_ = 0;
   std::unordered_map<uint64_t, Merge> merges_;
+  // The characters before and behind the place where a merge joins two tokens.
+  std::unordered_set<uint64_t> joined_;
 };
 
 // A merge is written as "left right" or as [left, right].

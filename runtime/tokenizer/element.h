@@ -3,10 +3,9 @@
 #define RUNTIME_TOKENIZER_ELEMENT_H_
 
 #include <cstdint>
-#include <functional>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/row_of.h"
@@ -17,7 +16,8 @@ namespace runtime::tokenizer {
 // is <value>; expected ..." for a value that is not what the caller expects.
 class Element {
  public:
-  Element(const nlohmann::json& value, std::string where) : value_(&value), where_(where) {}
+  Element(const nlohmann::json& value, std::string where)
+      : value_(&value), where_(std::move(where)) {}
 
   const nlohmann::json& json() const { return *value_; }
   // The place, for example "tokenizer.json: pre_tokenizer.pretokenizers[1]".

@@ -22,6 +22,9 @@ class Model {
   // Appends the ids of a piece, which is UTF-8 and not empty, in time n log n at most for n bytes.
   // Throws DataError if the piece has a character for which there is no token.
   virtual void tokenize(std::string_view piece, std::vector<int32_t>& ids) const = 0;
+  // Returns where a first part of a piece ends, whose ids and those of the rest are the ids of the
+  // piece. It need not be the first such place.
+  virtual std::size_t part_end(std::string_view piece) const { return piece.size(); }
 
  protected:
   explicit Model(Vocabulary vocabulary) : vocabulary_(std::move(vocabulary)) {}

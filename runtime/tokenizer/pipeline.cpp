@@ -10,15 +10,17 @@
 namespace runtime::tokenizer {
 namespace {
 
+constexpr std::size_t kLongestKept = 128;  // bytes of a piece whose ids are kept
+
 // The ids of pieces that have been seen, because most words of a text come again.
 class PieceCache {
  public:
   explicit PieceCache(const Model& model) : model_(model) {}
 
   const std::vector<int32_t>& ids_of(std::string_view piece) {
-    constexpr std::size_t kLongestPiece = 128, kMostPieces = std::size_t{1} << 18;
+    constexpr std::size_t kMostPieces = std::size_t{1} << 18;
     if (const auto it = known_.find(piece); it != known_.end()) return it->second;
-    const bool keep = piece.size() <= kLongestPiece && known_.size() < kMostPieces;
+    const bool keep = piece.size() <= kLongestKept && known_.size() < kMostPieces;
     std::vector<int32_t>& ids = keep ? known_[std::string(piece)] : unknown_;
     ids.clear();
     model_.tokenize(piece, ids);
@@ -43,7 +45,12 @@ class Pipeline final : public Tokenizer {
     check_utf8(text, name);
     PieceCache cache(*parts_.model);
     const EmitPiece emit_ids = [&](const Piece& piece) {
-      for (const int32_t id : cache.ids_of(piece.text)) emit(id);
+      for (std::string_view rest = piece.text; !rest.empty();) {
+        const std::size_t end =
+            rest.size() > kLongestKept ? parts_.model->part_end(rest) : rest.size();
+        for (const int32_t id : cache.ids_of(rest.substr(0, end))) emit(id);
+        rest.remove_prefix(end);
+      }
     };
     parts_.added.split(text, false, [&](Range range, const AddedToken* token) {
       if (token != nullptr) return emit(token->id);

@@ -1,5 +1,7 @@
 // Any bytes are either a tokenizer.json, which then encodes a text, or are refused with a
 // DataError. What follows the first zero byte is the text, in place of one that is built in.
+#include <cstdlib>
+
 #include "runtime/error.h"
 #include "runtime/tokenizer/text_stream.h"
 #include "runtime/tokenizer/tokenizer.h"
@@ -7,7 +9,10 @@
 
 namespace {
 
-using namespace runtime::tokenizer;
+using runtime::tokenizer::read_tokenizer;
+using runtime::tokenizer::TextStream;
+using runtime::tokenizer::TokenizerPointer;
+using runtime::tokenizer::with_replacements;
 
 void encode_and_decode(const std::string& json, const std::string& text) {
   const TokenizerPointer tokenizer = read_tokenizer({"fuzz", json});

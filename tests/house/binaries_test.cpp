@@ -51,6 +51,12 @@ TEST(Binaries, TheProgramLinksNoVendorsLibrary) {
   for (const std::string& name : needed) EXPECT_TRUE(allowed.contains(name)) << name;
 }
 
+// Oniguruma defines functions of POSIX under their own names; the first library of the list wins.
+TEST(Binaries, TheCLibraryStandsBeforeOniguruma) {
+  const std::string list = output_of("readelf -d '" RUNTIME_PROGRAM "'");
+  EXPECT_LT(list.find("[libc.so"), list.find("[libonig.so"));
+}
+
 TEST(Binaries, PluginsExportTheEntryAndNothingUnexpected) {
   int plugins = 0;
   for (const auto& entry : fs::directory_iterator(PLUGIN_FOLDER)) {

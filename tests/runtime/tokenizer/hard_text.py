@@ -24,10 +24,9 @@ CODE = ["for (int i = 0; i < n; ++i) { a[i] += b[i]; }", "def f(x):\n    return 
 
 
 def assigned(newest):
-    """The characters that Unicode had in version 3.2, or in that of Python."""
-    data = unicodedata if newest else unicodedata.ucd_3_2_0
-    return [chr(c) for c in range(sys.maxunicode + 1) if data.category(chr(c)) not in ("Cs", "Cn")
-            and unicodedata.category(chr(c)) != "Co"]
+    """The characters that Unicode has in the version of Python, or those of them that have the same category in version 3.2."""
+    characters = [chr(c) for c in range(sys.maxunicode + 1) if unicodedata.category(chr(c)) not in ("Cs", "Cn", "Co")]
+    return [c for c in characters if newest or unicodedata.category(c) == unicodedata.ucd_3_2_0.category(c)]
 
 
 class HardText:

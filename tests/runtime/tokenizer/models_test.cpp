@@ -103,6 +103,20 @@ TEST(Models, LongPiecesTakeNoLongTime) {
   EXPECT_EQ(test::encode(*test::tokenizer_of(unigram), text).size(), text.size() / 2);
 }
 
+// A long piece is cut where no merge joins two characters, which must change no id.
+TEST(Models, LongPiecesHaveTheIdsOfTheirParts) {
+  const auto tokenizer = test::tokenizer_of(
+      R"({"type":"BPE","unk_token":"?","fuse_unk":true,"vocab":{"a":0,"b":1,"_":2,"_a":3,"_ab":4,"?":5},
+          "merges":["_ a","_a b"]})");
+  std::string text;
+  std::vector<int32_t> expected;
+  for (int i = 0; i < 200; ++i) {
+    text += "_abb_xy";
+    expected.insert(expected.end(), {4, 1, 2, 5});
+  }
+  EXPECT_EQ(test::encode(*tokenizer, text), expected);
+}
+
 TEST(Models, NameWhatIsWrongInAFile) {
   const auto refused = [](const std::string& model) {
     return test::refusal([&] { test::tokenizer_of(model); });
@@ -122,6 +136,8 @@ TEST(Models, NameWhatIsWrongInAFile) {
     EXPECT_THAT(refused(std::string(R"({"type":"BPE","vocab":{"a":0},"merges":[)") + merge + "]}"),
                 HasSubstr("model.merges[0] is "));
   }
+  EXPECT_THAT(refused(R"({"type":"BPE","vocab":{"a":0,"":1},"merges":[["","a"]]})"),
+              HasSubstr("model.merges[0] is an array of 2"));
   EXPECT_THAT(refused(R"({"type":"BPE","vocab":{"a":0}})"),
               HasSubstr("model is an object of 2; expected an object with the key \"merges\""));
   EXPECT_THAT(refused(R"({"type":"BPE","vocab":[],"merges":[]})"),

@@ -10,7 +10,6 @@ are not there yet. Exit code 0: all is equal, 1: some differ, 77: a package is a
 import argparse
 import glob
 import io
-import json
 import os
 import subprocess
 import sys

@@ -2,6 +2,7 @@
 #include "runtime/tokenizer/regex.h"
 
 #include <gmock/gmock.h>
+#include <regex.h>
 
 #include "tests/runtime/tokenizer/documents.h"
 
@@ -31,6 +32,14 @@ TEST(Regex, MatchesFromLeftToRight) {
 TEST(Regex, AnEmptyMatchIsNoneDirectlyBehindAnother) {
   EXPECT_THAT(matches_of("x*", "axxé"), ElementsAre(Pair(0, 0), Pair(1, 3), Pair(5, 5)));
   EXPECT_THAT(matches_of("$", "é"), ElementsAre(Pair(2, 2)));
+}
+
+// Oniguruma has functions of the same names, with another syntax.
+TEST(Regex, LeavesTheExpressionsOfPosixToTheCLibrary) {
+  regex_t expression;
+  ASSERT_EQ(regcomp(&expression, "^a(b|c)[0-2]$", REG_EXTENDED | REG_NOSUB), 0);
+  EXPECT_EQ(regexec(&expression, "ac1", 0, nullptr, 0), 0);
+  regfree(&expression);
 }
 
 TEST(Regex, RefusesWhatIsNoneOrTakesTooLong) {

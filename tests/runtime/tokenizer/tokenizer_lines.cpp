@@ -17,8 +17,10 @@
 
 namespace {
 
-using namespace runtime::tokenizer;
 using nlohmann::json;
+using runtime::tokenizer::read_tokenizer;
+using runtime::tokenizer::Tokenizer;
+using runtime::tokenizer::with_replacements;
 
 std::string content_of(const std::string& path) {
   std::ostringstream text;

@@ -3,8 +3,8 @@
 
 usage: trained_vocabularies.py TOKENIZER_LINES [--lines N] [--speed TEXT] [NAME...]
 
-Random characters are those of Unicode 3.2, because the library has tables of several newer versions; byte-level vocabularies get
-all characters that Python knows. Exit code 0: all lines are equal, 1: some differ, 77: tokenizers is absent (skipped).
+Random characters are those of Unicode 3.2 whose category is still the same, because the library has tables of several versions; the
+first vocabulary gets all characters that Python knows. Exit code 0: all lines are equal, 1: some differ, 77: tokenizers is absent (skipped).
 """
 import argparse
 import collections
