@@ -16,7 +16,7 @@ import numpy as np
 from exchange import read_safetensors
 from networks_check import Truth, complete, norm, status_of
 from networks_files import Failed, read_metrics, run, toml_text, write_data
-from networks_random import Networks, batches, fewest_rows, finish
+from networks_random import LISTS, Networks, batches, fewest_rows, finish
 from networks_training import check_rules
 from networks_twin import Network, Unsupported
 
@@ -90,7 +90,7 @@ def mesh(r):
 def every_layer(layers):
     for layer in layers:
         yield layer
-        yield from every_layer(sum((layer.get(key, []) for key in ("layers", "shortcut", "other", "gate", "up")), []))
+        yield from every_layer(sum((layer.get(key, []) for key in LISTS), []))
 
 
 def has(config, kind):

@@ -53,9 +53,17 @@ def gpt(r):
 
 
 def llama(r):
-    """Root mean square normalisation, rotary positions and SwiGLU; the attention is the packed one."""
-    attention = [{"type": "rms_norm", "name": "ln_1"}, linear("qkv", 24, bias=False), {"type": "rms_norm", "name": "q_norm", "heads": 6},
-                 {"type": "rotary", "heads": 6}, {"type": "attention", "heads": 2, "causal": True}, linear("o_proj", 8, bias=False)]
+    """A decoder of the Llama family: shared heads of keys, rotary positions, SwiGLU, windows and dropout on attention's weights."""
+    heads, shared = r.choice(((4, 2), (4, 1), (2, 2)))
+
+    def projection(name, count, turned):
+        rotary = [{"type": "rms_norm", "name": f"{name}_norm", "heads": count}, {"type": "rotary", "heads": count}]
+        return [linear(f"{name}_proj", count * 4, bias=r.random() < 0.3)] + (rotary if turned else [])
+
+    attend = {"type": "attention", "prefix": False, "heads": heads, "key_heads": shared, "causal": True, "window": r.choice((0, 0, 3)),
+              "dropout": r.choice((0.0, 0.0, 0.2)), "query": projection("q", heads, True), "key": projection("k", shared, True),
+              "value": projection("v", shared, False)}
+    attention = [{"type": "rms_norm", "name": "ln_1"}, attend, linear("o_proj", 8, bias=False)]
     mlp_ = [{"type": "rms_norm", "name": "ln_2"},
             {"type": "gated", "prefix": False, "gate": [linear("gate_proj", 12, bias=False)], "up": [linear("up_proj", 12, bias=False)],
              "function": r.choice(("silu", "gelu"))}, linear("down_proj", 8, bias=False)]

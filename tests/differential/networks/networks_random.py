@@ -10,6 +10,7 @@ SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 11, 12, 13, 16, 17, 19)
 CHANNELS = (1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 17, 24, 32)
 MOST_ELEMENTS = 3000  # in one activation of one sample
 MOST_PRODUCTS = 1 << 20  # in one layer, for one sample
+LISTS = ("layers", "shortcut", "other", "gate", "up", "query", "key", "value")  # keys of layers whose values are layers
 SMOOTH = 0.2  # probability that a network has neither ReLU nor max-pooling
 
 
@@ -171,12 +172,34 @@ class Networks:
         return layer, (*shape[:-1], features)
 
     def attention(self, shape):
-        """A block of a linear layer and an attention, for `tokens` only."""
-        heads, width = self.r.choice((1, 1, 2, 3, 4)), self.r.choice((1, 2, 3, 4, 5, 8))
-        inner = [{"type": "linear", "features": 3 * heads * width}, {"type": "attention", "heads": heads}]
+        """A block of a linear layer and an attention, or an attention with branches, for `tokens` only."""
+        shared, width = self.r.choice((1, 1, 2, 3)), self.r.choice((1, 2, 3, 4, 5, 8))
+        heads = shared * self.r.choice((1, 1, 2, 3))
+        layer = {"type": "attention", "heads": heads}
+        if heads != shared:
+            layer["key_heads"] = shared
         if self.chance(0.5):
-            inner[1]["causal"] = self.r.choice((True, False))
-        return {"type": "block", "layers": inner}, ("tokens", shape[1], heads * width)
+            layer["causal"] = self.r.choice((True, False))
+        if layer.get("causal") and self.chance(0.3):
+            layer["window"] = self.r.choice((1, 2, 3, 7, 40))
+        if self.chance(0.2):
+            layer["scale"] = self.r.choice((0.1, 1.0))
+        if self.dropout and self.chance(0.4):
+            layer["dropout"] = self.r.choice((0.1, 0.5))
+        if self.chance(0.5):
+            inner = [{"type": "linear", "features": (heads + 2 * shared) * width}, layer]
+            return {"type": "block", "layers": inner}, ("tokens", shape[1], heads * width)
+        own = self.r.choice((width, width, self.r.choice((1, 3, 6))))  # columns of the values of a head
+        branch = lambda count, columns: [self.decorate({"type": "linear", "features": count * columns})]
+        layer.update(query=branch(heads, width), key=branch(shared, width), value=branch(shared, own))
+        for key, count in (("query", heads), ("key", shared)):
+            if width > 1 and self.chance(0.4):
+                if self.chance(0.5):
+                    layer[key].append({"type": "rms_norm", "heads": count})
+                layer[key].append({"type": "rotary", "heads": count, "columns": width // 2 * 2})
+        if self.chance(0.3):
+            layer["prefix"] = False
+        return layer, ("tokens", shape[1], heads * own)
 
     def rotary(self, shape):
         """Turns tokens whose heads have at least two features."""
@@ -499,7 +522,7 @@ def has_blocks(layers):
         named = layer.get("prefix", True)
         if named and (layer["type"] == "residual" or (layer["type"] == "block" and layer.get("repeat", 1) > 1)):
             return True
-        if has_blocks(sum((layer.get(key, []) for key in ("layers", "shortcut", "other", "gate", "up")), [])):
+        if has_blocks(sum((layer.get(key, []) for key in LISTS), [])):
             return True
     return False
 

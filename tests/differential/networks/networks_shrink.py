@@ -2,6 +2,7 @@
 import copy
 import fnmatch
 
+from networks_random import LISTS
 from networks_twin import Network, Unsupported
 
 MOST_TRIALS = 150
@@ -11,7 +12,7 @@ def layer_lists(layers):
     """Every list of layers, the outermost first."""
     yield layers
     for layer in layers:
-        for key in ("layers", "shortcut"):
+        for key in LISTS:
             if layer.get(key):
                 yield from layer_lists(layer[key])
 
@@ -21,7 +22,7 @@ def without_layers(case):
     count = [len(list_) for list_ in layer_lists(case["config"]["model"]["layers"])]
     for which, size in enumerate(count):
         for i in range(size):
-            for replacement in (None, "layers", "shortcut"):
+            for replacement in (None, *LISTS):
                 found = copy.deepcopy(case)
                 list_ = list(layer_lists(found["config"]["model"]["layers"]))[which]
                 if replacement is not None and not list_[i].get(replacement):
@@ -45,12 +46,12 @@ def with_plainer_layers(case):
                     yield found
 
 
-REQUIRED = {"type", "channels", "features", "kernel", "size", "layers", "vocabulary", "heads", "probability", "tie"}
+REQUIRED = {"type", "channels", "features", "kernel", "size", "vocabulary", "heads", "probability", "tie", "by", *LISTS}
 
 
 def smaller_values(key, value):
     found = [] if key in REQUIRED else [None]
-    if key in ("layers", "shortcut", "type", "probability") or isinstance(value, bool):
+    if key in (*LISTS, "type", "probability") or isinstance(value, bool):
         return found
     if isinstance(value, int) and value > 1:
         found += sorted({1, value // 2, value - 1})

@@ -34,7 +34,7 @@ SHORT_NAMES = {
     "position_embedding": "position", "attention": "attention", "block": "block", "residual": "residual", "join": "join",
     "gated": "gated", "rotary": "rotary", "silu": "silu",
 }
-CONTAINERS = ("block", "residual", "join", "gated")
+CONTAINERS = ("block", "residual", "join", "gated", "attention")
 
 
 class Unsupported(Exception):
@@ -87,6 +87,18 @@ def dropout_mask(shape, probability, seed, step, base, stream):
     words = philox((e, n, np.full_like(e, step), np.full_like(e, stream)), (seed & 0xFFFFFFFF, seed >> 32))
     r = np.stack(words, -1).reshape(shape[0], -1)[:, :elements]
     return ((r >> np.uint64(8)).astype(np.float64) / 2**24 >= probability).reshape(shape)
+
+
+def attention_mask(shape, probability, seed, step, base, stream):
+    """The mask of kept weights [N, H, T, S] of attention, by the rule in plugins/operations.md."""
+    n, h, t, s = shape
+    low, high = seed & 0xFFFFFFFF, seed >> 32
+    words = philox([np.array([word]) for word in (step & 0xFFFFFFFF, step >> 32, stream, 0xFFFFFFFF)], (low, high))
+    key = (int(words[0][0]), int(words[1][0]))
+    grid = np.meshgrid(np.arange(n) + base, np.arange(h), np.arange(t), np.arange((s + 3) // 4), indexing="ij")
+    words = philox((grid[3], grid[2], grid[1], grid[0]), key)
+    r = np.stack(words, -1).reshape(n, h, t, -1)[..., :s]
+    return ((r >> np.uint64(8)).astype(np.float64) / 2**24 >= probability)
 
 
 class Pass:
@@ -148,7 +160,9 @@ class Pass:
     def softmax(self, x, dim):
         return NoisySoftmax.apply(x, dim, self.noise, self.operand) if self.rounds() else torch.softmax(x, dim)
 
-    def weighted_mean(self, scores, v):
+    def weighted_mean(self, scores, v, factors=None):
+        if factors is not None:
+            return self.product(self.softmax(scores, -1) * factors.to(scores.dtype), v)
         if not self.rounds():
             return torch.softmax(scores, -1) @ v
         return NoisyMean.apply(scores, v, self.noise, self.forward, self.operand)
@@ -445,13 +459,43 @@ class Network:
         table = self.run.get(name + ".weight", Parameter((rows, x.shape[2]), "table", layer, x.shape[2], rows))
         return x + self.run.operand(table)[:x.shape[1]]
 
-    def attention(self, layer, name, x):
-        heads = layer["heads"]
-        if x.dim() != 3 or x.shape[2] % (3 * heads):
-            raise Unsupported("attention of a width that is not a multiple of three times the heads")
-        n, t, width = x.shape[0], x.shape[1], x.shape[2] // 3
-        q, k, v = (part.reshape(n, t, heads, width // heads).transpose(1, 2) for part in x.split(width, 2))
-        scores = self.run.product(q, k.transpose(2, 3)) / math.sqrt(width // heads)
-        if layer.get("causal", False):
-            scores = scores.masked_fill(torch.ones(t, t, dtype=torch.bool).triu(1), -math.inf)
-        return self.run.weighted_mean(scores, v).transpose(1, 2).reshape(n, t, width)
+    def attention(self, layer, prefix, x):
+        """Heads of keys may be shared by neighbouring heads of queries; queries, keys and values are columns or branches."""
+        heads, shared = layer["heads"], layer.get("key_heads", 0) or layer["heads"]
+        if x.dim() != 3:
+            raise Unsupported("attention of something else than tokens")
+        n, t = x.shape[:2]
+        if any(layer.get(key) for key in ("query", "key", "value")):
+            last = self.run.last
+            q, k, v = (self.branch(layer.get(key, []), prefix, x, key + ".", last) for key in ("query", "key", "value"))
+        elif x.shape[2] % (heads + 2 * shared):
+            raise Unsupported("attention of a width that does not divide into queries, keys and values")
+        else:
+            d = x.shape[2] // (heads + 2 * shared)
+            q, k, v = x.split((heads * d, shared * d, shared * d), 2)
+        if q.shape[2] % heads or k.shape[2] % shared or v.shape[2] % shared or q.shape[2] // heads != k.shape[2] // shared:
+            raise Unsupported("queries and keys of different widths")
+        q, k, v = (part.reshape(n, t, count, -1).transpose(1, 2) for part, count in ((q, heads), (k, shared), (v, shared)))
+        k, v = (part.repeat_interleave(heads // shared, 1) for part in (k, v))
+        scores = self.run.product(q, k.transpose(2, 3)) * (layer.get("scale", 0) or 1 / math.sqrt(q.shape[3]))
+        hidden = torch.ones(t, t, dtype=torch.bool).triu(1) if layer.get("causal", False) else torch.zeros(t, t, dtype=torch.bool)
+        if layer.get("window", 0):
+            hidden = hidden | torch.ones(t, t, dtype=torch.bool).tril(-layer["window"])
+        scores = scores.masked_fill(hidden, -math.inf)
+        y = self.run.weighted_mean(scores, v, self.kept_weights(layer, n, heads, t))
+        return y.transpose(1, 2).reshape(n, t, -1)
+
+    def branch(self, layers, prefix, x, unnamed, last):
+        self.run.last = last
+        return self.sequence(layers, prefix, x, unnamed)
+
+    def kept_weights(self, layer, n, heads, t):
+        """What the weights of attention are multiplied by where they have dropout, or None."""
+        if not layer.get("dropout", 0):
+            return None
+        stream = self.run.dropouts
+        self.run.dropouts += 1
+        if not self.run.training or self.run.declared is not None:
+            return None
+        kept = attention_mask((n, heads, t, t), layer["dropout"], self.run.seed, self.run.step, self.run.base, stream)
+        return torch.from_numpy(kept / (1 - layer["dropout"]))
