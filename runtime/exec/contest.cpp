@@ -159,12 +159,13 @@ void Contest::fill_inputs(const Operation& operation, const OperandNames& names)
   }
 }
 
-LaunchAddresses Contest::addresses(const OperandNames& names) const {
+// Candidates share the buffers; one that needs no workspace or saves nothing is given none.
+LaunchAddresses Contest::addresses(const OperandNames& names, const rt_plan_info& info) const {
   LaunchAddresses a;
   for (const std::string& name : names.inputs) a.inputs.push_back(buffers_.at(name));
   for (const std::string& name : names.outputs) a.outputs.push_back(buffers_.at(name));
-  a.workspace = buffers_.at("workspace");
-  a.saved = buffers_.at("saved");
+  if (info.workspace_bytes > 0) a.workspace = buffers_.at("workspace");
+  if (info.saved_bytes > 0) a.saved = buffers_.at("saved");
   return a;
 }
 
@@ -172,7 +173,7 @@ LaunchAddresses Contest::addresses(const OperandNames& names) const {
 void Contest::save(Forward& forward) {
   if (const uint64_t bytes = forward.kernel.info().saved_bytes; bytes > 0)
     forward.saved = device_.allocate(bytes);
-  LaunchAddresses a = addresses(forward.names);
+  LaunchAddresses a = addresses(forward.names, forward.kernel.info());
   a.saved = forward.saved.data();
   const rt_launch launch = a.launch();
   forward.kernel.launch(stream_, launch);
@@ -192,7 +193,7 @@ void Contest::make_operands() {
   stream_.synchronize();
   for (Entrant& entrant : entrants_) {
     if (!entrant.kernel) continue;
-    LaunchAddresses a = addresses(names);
+    LaunchAddresses a = addresses(names, entrant.kernel.info());
     if (entrant.forward != nullptr) a.saved = entrant.forward->saved.data();
     entrant.timed.emplace(stream_, timer_, entrant.kernel, std::move(a));
   }

@@ -71,7 +71,7 @@ class Contest {
   void make_operands();
   void fill_inputs(const plugins::host::Operation& operation, const OperandNames& names);
   void save(Forward& forward);
-  LaunchAddresses addresses(const OperandNames& names) const;
+  LaunchAddresses addresses(const OperandNames& names, const rt_plan_info& info) const;
   std::vector<size_t> order() const;
   void measure(size_t i, TuneBudget& budget);
   bool measure_batch(size_t i, TuneBudget& budget);

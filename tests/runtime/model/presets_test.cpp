@@ -116,6 +116,20 @@ Shapes gpt(int layers, int64_t c, int64_t context, int64_t vocabulary, bool conv
   return e.layer_norm("ln_f", c).shapes;
 }
 
+// transformers' LlamaForCausalLM with tied embeddings.
+Shapes llama(int layers, int64_t c, int64_t shared, int64_t hidden, int64_t vocabulary) {
+  Shapes s = {{"model.embed_tokens.weight", {vocabulary, c}}, {"model.norm.weight", {c}}};
+  for (int i = 0; i < layers; ++i) {
+    const std::string at = "model.layers." + std::to_string(i) + ".";
+    s[at + "input_layernorm.weight"] = s[at + "post_attention_layernorm.weight"] = {c};
+    s[at + "self_attn.q_proj.weight"] = s[at + "self_attn.o_proj.weight"] = {c, c};
+    s[at + "self_attn.k_proj.weight"] = s[at + "self_attn.v_proj.weight"] = {shared, c};
+    s[at + "mlp.gate_proj.weight"] = s[at + "mlp.up_proj.weight"] = {hidden, c};
+    s[at + "mlp.down_proj.weight"] = {c, hidden};
+  }
+  return s;
+}
+
 Shapes vit(int layers, int64_t c, int64_t patch, int64_t tokens, int64_t classes) {
   Expected e;
   e.conv("patch_embed.proj", c, 3, patch).shapes["pos_embed.weight"] = {tokens, c};
@@ -157,6 +171,7 @@ const std::vector<Preset>& presets() {
       {"gpt2", gpt(12, 768, 1024, 50257, true), 124439808, {1024, 50257}},
       {"gpt_char", gpt(6, 384, 256, 65, false), 10770816, {256, 65}},
       {"gpt_char_small", gpt(4, 128, 64, 65, false), 809856, {64, 65}},
+      {"llama_char", llama(6, 384, 128, 1024, 65), 9467136, {256, 65}},
       {"vit_small", vit(6, 192, 4, 64, 10), 2693194, {10}},
       {"lenet",
        Expected()
