@@ -39,11 +39,15 @@ GPU_DEVICE bool sees_any(const AttentionOperands<T>& o, const HeadMask<C, kMaske
                          int query) {
   if (query >= o.queries() || mask.is_padding(query)) return false;
   const int own = query + static_cast<int>(o.s.shift());
-  if (!kMasked || !mask.has_documents()) return o.keys() > 0 && (!o.s.causal || own >= 0);
-  GPU_ROLL for (int key = 0; key < o.keys(); ++key) {
-    if (sees<kMasked>(o, mask, query, key)) return true;
+  if constexpr (kMasked) {
+    if (mask.has_documents()) {
+      GPU_ROLL for (int key = 0; key < o.keys(); ++key) {
+        if (sees<kMasked>(o, mask, query, key)) return true;
+      }
+      return false;
+    }
   }
-  return false;
+  return o.keys() > 0 && (!o.s.causal || own >= 0);
 }
 
 // The keys that some query of a tile sees, as far as `causal` and the window say, are begin .. end
