@@ -25,6 +25,7 @@ constexpr Entry kAttention[] = {{RT_OP_ATTENTION, refuse},
 }  // namespace
 
 Family elementwise_family() { return {}; }
+Family gate_family() { return {}; }
 Family reduction_family() { return {}; }
 Family loss_family() { return {}; }
 Family normalisation_family() { return {}; }
