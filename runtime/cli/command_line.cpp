@@ -419,26 +419,28 @@ void add_checkpoint(CLI::App& app) {
 
 void add_exchange(CLI::App& app) {
   auto from = std::make_shared<std::string>(), output = std::make_shared<std::string>();
-  const auto add = [&](const char* name, const char* help, const char* whose) {
+  const auto add = [&](const char* name, const char* help, const char* whose, const char* example) {
     CLI::App* const command = app.add_subcommand(name, help);
     command->require_subcommand(1);
+    command->footer(example);
     CLI::App* const hf = command->add_subcommand("hf", whose);
     hf->add_option("--output", *output, "The folder to make")->required();
+    hf->footer(example);
     return hf;
   };
-  CLI::App* const imported =
-      add("import", "Makes a configuration and weights of a model of another library",
-          "Of Hugging Face's transformers: Llama, Mistral, Qwen 2 and 3, GPT-2");
-  imported->add_option("FOLDER", *from, "What save_pretrained() wrote: config.json, safetensors")
-      ->required();
-  imported->footer(
+  CLI::App* const imported = add(
+      "import", "Makes a configuration and weights of a model of another library",
+      "Of Hugging Face's transformers: Llama, Mistral, Qwen 2 and 3, GPT-2",
       "Example:\n  runtime import hf SmolLM2-135M --output smollm\n"
       "  runtime predict smollm/config.toml --weights smollm/weights.safetensors --prompt Once");
+  imported->add_option("FOLDER", *from, "What save_pretrained() wrote: config.json, safetensors")
+      ->required();
   imported->callback([from, output] { import_hf(*from, *output); });
-  CLI::App* const exported = add("export", "Writes a trained model for another library",
-                                 "For Hugging Face's transformers: from_pretrained() loads it");
+  CLI::App* const exported =
+      add("export", "Writes a trained model for another library",
+          "For Hugging Face's transformers: from_pretrained() loads it",
+          "Example:\n  runtime export hf outputs/smollm/20261129-101500 --output tuned");
   exported->add_option("RUN", *from, "The folder of a run, or of an imported model")->required();
-  exported->footer("Example:\n  runtime export hf outputs/smollm/20261129-101500 --output tuned");
   exported->callback([from, output] { export_hf(*from, *output); });
 }
 

@@ -499,7 +499,7 @@ def rms_norm_of(a, x, gamma):
 
 @operation("rms_norm")
 def rms_norm(a, inputs, _, name):
-    return [F.rms_norm(inputs[0], inputs[0].shape[-1:], inputs[1], a["epsilon"])]
+    return [rms_norm_of(a, *inputs)]  # PyTorch has F.rms_norm since 2.4
 
 
 @operation("rms_norm_backward")
