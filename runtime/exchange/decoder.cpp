@@ -106,7 +106,7 @@ std::vector<TomlLayer> Decoder::block(int64_t window) const {
   gated.flag("prefix", false).text("function", function);
   gated.list("gate", {linear("mlp.gate_proj", hidden, mlp_bias)});
   gated.list("up", {linear("mlp.up_proj", hidden, mlp_bias)});
-  const auto residual = [](std::vector<TomlLayer> inner) {
+  const auto residual = [](const std::vector<TomlLayer>& inner) {
     return TomlLayer("residual").flag("prefix", false).list("layers", inner);
   };
   return {residual(

@@ -40,7 +40,8 @@ std::string Gpt2::layers() const {
   const auto norm = [&](const char* name) {
     return TomlLayer("layer_norm").text("name", name).number("eps", epsilon);
   };
-  const auto part = [&](const char* name, const TomlLayer& before, std::vector<TomlLayer> inner) {
+  const auto part = [&](const char* name, const TomlLayer& before,
+                        const std::vector<TomlLayer>& inner) {
     std::vector<TomlLayer> all = {before,
                                   TomlLayer("block").text("name", name).list("layers", inner)};
     dropout(all, residual_dropout);

@@ -1,4 +1,5 @@
 // The rows of the operations of the contract, the core and the host.
+#include <span>
 #include <unordered_map>
 
 #include "rt/sdk/definitions.h"
@@ -38,7 +39,7 @@ constexpr Forward kBehindLoss = as_given(no_gradient, kWhole);
 
 // Name, kind, rules of a forward graph, replication, when it is composed, post-operations; then the
 // rules for FLOPs and formulas, where there are any.
-const std::vector<Operation> kContract = {
+const Operation kContract[] = {
     // Linear algebra and convolution
     {RT_OP_MATMUL, kProduct, narrow(matmul_gradient, kWeights), kCopied, kAtOnce, kFuses,
      matmul_flops},
@@ -146,7 +147,7 @@ const std::vector<Operation> kContract = {
     {RT_OP_ADAMW, kOptimizer, kBehindLoss, kCopied, kLate, kAlone},
 };
 
-const std::vector<Operation> kCore = {
+const Operation kCore[] = {
     {kUniformCrossEntropy, kLoss, float32(backward_operation, kWhole), kCopied, kAtOnce, kAlone},
     {"uniform_cross_entropy_backward", kLoss, kBehindLoss, kCopied, kAtOnce, kAlone},
     {kShareOfWeight, kElementwise, float32(no_gradient, kWhole), kCopied, kAtOnce, kAlone},
@@ -157,7 +158,7 @@ const std::vector<Operation> kCore = {
     {kCollective, kMoves, narrow(gradient_of_collective, kWhole), kCopied, kAtOnce, kAlone},
 };
 
-const std::vector<Operation> kHost = {
+const Operation kHost[] = {
     {kDropoutMask, kRandom, kBehindLoss, kCopied, kAtOnce, kAlone},
     {kBiasCorrection, kElementwise, kBehindLoss, kCopied, kAtOnce, kAlone},
     {kHostCast, kConverts, kBehindLoss, kCopied, kAtOnce, kAlone},
@@ -169,7 +170,7 @@ const std::vector<Operation> kHost = {
 
 std::vector<Operation> all_operations() {
   std::vector<Operation> all;
-  const auto append = [&](const std::vector<Operation>& from, DefinedBy definer) {
+  const auto append = [&](std::span<const Operation> from, DefinedBy definer) {
     for (Operation row : from) {
       row.defined_by = definer;
       row.definition = rt::sdk::find_definition(row.name);

@@ -11,7 +11,7 @@ from speed import JOBS
 
 # The plugin's own kernels that take most of the time outside cuBLASLt and cuDNN: purpose, a word of the kernel's name
 # (backends/gpu), and the model in whose step it runs.
-KERNELS = (("cross-entropy and its gradient", "CrossEntropy", "gpt2"), ("layer norm", "LayerNorm", "gpt2"),
+KERNELS = (("cross-entropy and its gradient", "CrossEntropy", "gpt2"), ("layer norm", "RowNorm", "gpt2"),
            ("post-operations", "ApplyPosts", "resnet18"), ("AdamW", "AdamW", "gpt2"),
            ("sums of batch norm's gradient", "GradientSums", "resnet18"))
 
