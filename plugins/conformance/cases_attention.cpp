@@ -74,7 +74,7 @@ struct General {
 
 enum class Documents { kNone, kOfBoth, kApart };
 
-// What a case has beside its sizes.
+// These are the attributes and optional inputs of a case; its sizes stand in General.
 struct Options {
   std::string name = {};
   bool causal = false;

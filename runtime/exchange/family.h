@@ -13,7 +13,7 @@
 
 namespace runtime::exchange {
 
-// What a family needs to know of one model, whichever side it comes from.
+// One model of a family, read from either side. The family translates it with these functions.
 class Architecture {
  public:
   virtual ~Architecture() = default;

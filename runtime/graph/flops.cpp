@@ -45,8 +45,8 @@ double products_of_attention(const Node& node, const Dims& qkv, double products)
   return products * 2.0 * static_cast<double>(element_count(qkv)) / 3 * seen;
 }
 
-// Of dot_product_attention: `by_width` products of the columns of queries and keys and `by_value`
-// of those of values, for each pair of a query and a key that it sees, whatever documents say.
+// A query and a key that it sees cost `by_width` products of the columns of both and `by_value` of
+// those of values. Pairs of two documents are counted as seen.
 double products_of_dots(const Graph& graph, const Node& node, size_t first, double by_width,
                         double by_value) {
   const Dims &q = dims(graph, node.inputs[first]), &k = dims(graph, node.inputs[first + 1]),

@@ -44,7 +44,7 @@ class Packing {
   }
 
  private:
-  // What a forward node and its gradient share; without a gradient the result.
+  // A node and its gradient have one key: the saved data, or without a gradient the result.
   static ValueId key_of(const Node& node) {
     return node.saved != kNone ? node.saved : node.outputs.at(0);
   }

@@ -31,7 +31,7 @@ struct Candidate {
   }
 };
 
-// What a file says besides the vocabulary and the merges.
+// The options of a BPE model in tokenizer.json; vocabulary and merges stand apart.
 struct BpeOptions {
   std::string unknown = {};   // the token for characters that have none; "": they are left out
   std::string prefix = {};    // before each character of a word but the first

@@ -16,7 +16,7 @@ namespace runtime::tokenizer {
 class Trie {
  public:
   using Key = std::pair<std::string_view, int32_t>;
-  // Of equal keys the first one counts (in the order given). Empty keys are left out.
+  // The constructor leaves out empty keys, and equal keys after the first in the order given.
   explicit Trie(std::vector<Key> keys = {});
 
   // Calls visit(length, value) for each key with which `text` begins, the shortest first.
