@@ -36,6 +36,15 @@ auto for_floating(rt_dtype dtype, Body&& body) {
   if (dtype == RT_BFLOAT16) return body.template operator()<BFloat16>();
   return for_wide(dtype, body);
 }
+// Calls body.operator()<function>() with the function of that number, the last one of the list if
+// it is none of the others.
+template <int32_t kFirst, int32_t... kOthers, typename Body>
+auto for_function(int64_t function, Body&& body) {
+  if constexpr (sizeof...(kOthers) > 0) {
+    if (function != kFirst) return for_function<kOthers...>(function, body);
+  }
+  return body.template operator()<kFirst>();
+}
 
 inline constexpr int kBlock = 256;  // threads of a block
 static_assert(kBlock <= GPU_MOST_THREADS);

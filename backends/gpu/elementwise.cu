@@ -89,16 +89,6 @@ struct ScaleBy {
   GPU_DEVICE C operator()(C x) const { return alpha * x + beta; }
 };
 
-// Calls body.operator()<function>() with the function of that number, the last one of the list if
-// it is none of the others.
-template <int32_t kFirst, int32_t... kOthers, typename Body>
-Kernel for_function(int64_t function, Body&& body) {
-  if constexpr (sizeof...(kOthers) > 0) {
-    if (function != kFirst) return for_function<kOthers...>(function, body);
-  }
-  return body.template operator()<kFirst>();
-}
-
 Kernel make_activation(const Properties&, const Operation& op) {
   const int64_t count = rt::sdk::element_count(op.input(0));
   return for_floating(op.input(0).dtype, [&]<typename T>() {

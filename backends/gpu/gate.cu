@@ -82,20 +82,9 @@ struct GateGradient : Stateless {
 // Calls body.operator()<function>() with the function of that number.
 template <typename Body>
 Kernel for_gate(int64_t function, Body&& body) {
-  switch (function) {
-    case RT_ACTIVATION_RELU:
-      return body.template operator()<RT_ACTIVATION_RELU>();
-    case RT_ACTIVATION_GELU:
-      return body.template operator()<RT_ACTIVATION_GELU>();
-    case RT_ACTIVATION_GELU_TANH:
-      return body.template operator()<RT_ACTIVATION_GELU_TANH>();
-    case RT_ACTIVATION_TANH:
-      return body.template operator()<RT_ACTIVATION_TANH>();
-    case RT_ACTIVATION_SIGMOID:
-      return body.template operator()<RT_ACTIVATION_SIGMOID>();
-    default:
-      return body.template operator()<RT_ACTIVATION_SILU>();
-  }
+  return for_function<RT_ACTIVATION_RELU, RT_ACTIVATION_GELU, RT_ACTIVATION_GELU_TANH,
+                      RT_ACTIVATION_TANH, RT_ACTIVATION_SIGMOID, RT_ACTIVATION_SILU>(function,
+                                                                                     body);
 }
 
 Kernel make_gated_activation(const Properties&, const Operation& op) {
