@@ -121,14 +121,12 @@ void check_properties(rt_comm_properties& properties, const std::string& what) {
 
 namespace {
 
-void check_shape(const rt_dataset_info& info, const std::string& what) {
-  if (info.rank != 1 && info.rank != 3) {
-    refuse(what, "samples of rank " + std::to_string(info.rank),
-           "1, [features], or 3, [height, width, channels]");
-  }
+// `samples` is a struct with a shape: the features of samples, or a further input.
+template <class Samples>
+void check_numbers(const Samples& samples, const std::string& what) {
   int64_t numbers = 1;
-  for (int32_t i = 0; i < info.rank; ++i) {
-    const int64_t dim = info.shape[i];
+  for (int32_t i = 0; i < samples.rank; ++i) {
+    const int64_t dim = samples.shape[i];
     if (dim < 1 || dim > kMaxSampleNumbers / numbers) {
       refuse(what, "a shape whose number " + std::to_string(i) + " is " + std::to_string(dim),
              "numbers of at least 1 whose product is at most " + std::to_string(kMaxSampleNumbers));
@@ -139,6 +137,22 @@ void check_shape(const rt_dataset_info& info, const std::string& what) {
 
 }  // namespace
 
+void check_sample_input(const rt_sample_input& input, const std::string& what) {
+  if (input.dtype != RT_FLOAT32 && input.dtype != RT_INT32)
+    refuse(what, "the type " + std::to_string(input.dtype), "RT_FLOAT32 or RT_INT32");
+  if (input.rank < 1 || input.rank > RT_MAX_RANK) {
+    refuse(what, "the rank " + std::to_string(input.rank),
+           "a number from 1 to " + std::to_string(RT_MAX_RANK));
+  }
+  check_numbers(input, what);
+  if (input.least > input.most) {
+    refuse(what,
+           "the least number " + std::to_string(input.least) + " and the largest " +
+               std::to_string(input.most),
+           "a least number that is not larger");
+  }
+}
+
 void check_dataset(rt_dataset_info& info, const std::string& what) {
   if (info.samples < 1 || info.samples > kMaxSamples) {
     refuse(what, std::to_string(info.samples) + " samples",
@@ -148,7 +162,11 @@ void check_dataset(rt_dataset_info& info, const std::string& what) {
     refuse(what, "features of type " + std::to_string(info.feature_dtype),
            "RT_FLOAT32 or RT_UINT8");
   }
-  check_shape(info, what);
+  if (info.rank != 1 && info.rank != 3) {
+    refuse(what, "samples of rank " + std::to_string(info.rank),
+           "1, [features], or 3, [height, width, channels]");
+  }
+  check_numbers(info, what);
   const bool labels = info.target == RT_TARGET_LABELS;
   if (!labels && info.target != RT_TARGET_NUMBERS) {
     refuse(what, "targets of kind " + std::to_string(info.target),

@@ -29,6 +29,7 @@ constexpr int64_t kMaxLatency = 60'000'000'000;  // nanoseconds
 constexpr uint32_t kMaxCandidates = 1024;
 constexpr uint32_t kMaxCapabilities = 1024;
 constexpr uint32_t kMaxFormats = 256;
+constexpr uint32_t kMaxSampleInputs = 64;
 constexpr int64_t kMaxSamples = int64_t{1} << 40;
 constexpr int64_t kMaxSampleNumbers = int64_t{1} << 31;  // in the features or target of one sample
 constexpr int64_t kMaxClasses = int64_t{1} << 24;        // as dataset.classes
@@ -63,6 +64,7 @@ void check_candidate(rt_candidate& candidate, const Operation& operation, const 
 void check_plan(rt_plan_info& info, const Operation& operation, const std::string& what);
 
 void check_dataset(rt_dataset_info& info, const std::string& what);
+void check_sample_input(const rt_sample_input& input, const std::string& what);
 
 // A copy of rt_plan_info.work, checked and with printable names. Empty if the plugin does not tell.
 std::vector<KernelWork> checked_work(const rt_plan_info& info, const std::string& what);

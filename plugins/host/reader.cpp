@@ -2,6 +2,7 @@
 #include "plugins/host/reader.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 
@@ -58,7 +59,42 @@ rt_dataset_request c_request(const ReaderRequest& request, const COptions& optio
   return c;
 }
 
+ReaderInput checked_input(const rt_sample_input* input, const std::string& who) {
+  if (input == nullptr || input->size < RT_SAMPLE_INPUT_SIZE_V1 || input->name == nullptr) {
+    throw Error(RT_ERROR_INVALID_ARGUMENT,
+                who +
+                    ": the description of an input is too short or has no name; expected an "
+                    "rt_sample_input of at least " +
+                    std::to_string(RT_SAMPLE_INPUT_SIZE_V1) +
+                    " bytes; the plugin has to be corrected");
+  }
+  const std::string name = checked_text(input->name, kMaxTextLength, who + ": name of an input");
+  check_name(name, who + ": an input");
+  check_sample_input(*input, who + ": input '" + name + "'");
+  return {
+      name, input->dtype, input->least, input->most, {input->shape, input->shape + input->rank}};
+}
+
+std::vector<ReaderInput> checked_inputs(const rt_dataset_info& info, const std::string& who) {
+  check_count(info.inputs == nullptr ? 0 : info.input_count, kMaxSampleInputs, who + ": inputs");
+  std::vector<ReaderInput> inputs;
+  for (uint32_t i = 0; i < info.input_count && info.inputs != nullptr; ++i) {
+    inputs.push_back(checked_input(info.inputs[i], who));
+    const auto same = [&](const ReaderInput& other) { return other.name == inputs.back().name; };
+    if (std::none_of(inputs.begin(), inputs.end() - 1, same)) continue;
+    throw Error(RT_ERROR_INVALID_ARGUMENT, who + ": there are two inputs '" + inputs.back().name +
+                                               "'; the plugin has to be corrected");
+  }
+  return inputs;
+}
+
 }  // namespace
+
+uint64_t ReaderInput::bytes() const {
+  uint64_t numbers = 1;
+  for (const int64_t dim : shape) numbers *= static_cast<uint64_t>(dim);
+  return numbers * sizeof(float);  // int32 has as many
+}
 
 std::vector<ReaderFormat> list_formats(const Plugin& plugin) {
   if (plugin.reader_api() == nullptr) return {};
@@ -114,6 +150,7 @@ std::shared_ptr<const ReaderDataset> ReaderDataset::open(const std::shared_ptr<P
   info.size = sizeof(info);
   check_dataset(info, what + ": info");
   for (int32_t i = 0; i < info.rank; ++i) dataset->features_ *= info.shape[i];
+  dataset->inputs_ = checked_inputs(info, what + ": info");
   return dataset;
 }
 
@@ -128,18 +165,37 @@ uint64_t ReaderDataset::target_bytes() const {
 
 void ReaderDataset::read(std::span<const int64_t> indices, void* features, void* targets) const {
   rt_samples samples{};
-  samples.size = sizeof(samples);
   samples.indices = indices.data();
   samples.count = indices.size();
   samples.features = features;
   samples.feature_bytes = features == nullptr ? 0 : indices.size() * feature_bytes();
   samples.targets = targets;
   samples.target_bytes = targets == nullptr ? 0 : indices.size() * target_bytes();
+  read(samples);
+}
+
+void ReaderDataset::read_input(std::span<const int64_t> indices, std::size_t input,
+                               void* out) const {
+  std::array<void*, kMaxSampleInputs> arrays{};
+  std::array<uint64_t, kMaxSampleInputs> bytes{};
+  arrays[input] = out;
+  bytes[input] = indices.size() * inputs_[input].bytes();
+  rt_samples samples{};
+  samples.indices = indices.data();
+  samples.count = indices.size();
+  samples.inputs = arrays.data();
+  samples.input_bytes = bytes.data();
+  samples.input_count = static_cast<uint32_t>(inputs_.size());
+  read(samples);
+}
+
+void ReaderDataset::read(rt_samples& samples) const {
+  samples.size = sizeof(samples);
   uint64_t filled = 0;
-  const auto what = [&] { return what_ + ": read " + std::to_string(indices.size()) + " samples"; };
+  const auto what = [&] { return what_ + ": read " + std::to_string(samples.count) + " samples"; };
   call(what,
        [&](rt_error* e) { return plugin_->reader_api()->read(dataset_, &samples, &filled, e); });
-  if (filled == indices.size()) return;
+  if (filled == samples.count) return;
   throw Error(RT_ERROR_INTERNAL, what() + ": the plugin answers that it has read " +
                                      std::to_string(filled) +
                                      ", expected all of them; the plugin "

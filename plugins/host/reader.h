@@ -36,6 +36,16 @@ struct ReaderRequest {
   Options options = {};
 };
 
+// A further input of the samples; see rt_sample_input.
+struct ReaderInput {
+  std::string name;
+  rt_dtype dtype = RT_FLOAT32;  // or RT_INT32
+  int32_t least = 0, most = 0;
+  std::vector<int64_t> shape;
+  // Bytes in one sample.
+  uint64_t bytes() const;
+};
+
 // An open split of a data set of a plugin. Immutable, and so thread-safe. Keeps the plugin, and the
 // training samples that it was opened with, until it is closed by the destructor.
 class ReaderDataset {
@@ -50,6 +60,8 @@ class ReaderDataset {
 
   // What is known of the samples, within the limits of limits.h.
   const rt_dataset_info& info() const { return info_; }
+  // The further inputs, checked and copied.
+  const std::vector<ReaderInput>& inputs() const { return inputs_; }
   // Numbers in the features of one sample.
   int64_t features() const { return features_; }
   // Bytes of the features, and of the target, of one sample.
@@ -60,8 +72,13 @@ class ReaderDataset {
   // the feature type, and of [indices, target_count]. Either array may be null, if it is not
   // wanted. Allocates nothing.
   void read(std::span<const int64_t> indices, void* features, void* targets) const;
+  // Reads one of the further inputs of the samples of these indices, [indices, shape...] of its
+  // type.
+  void read_input(std::span<const int64_t> indices, std::size_t input, void* out) const;
 
  private:
+  void read(rt_samples& samples) const;
+
   ReaderDataset(std::shared_ptr<Plugin> plugin, std::string what,
                 std::shared_ptr<const ReaderDataset> training, rt_dataset* dataset);
 
@@ -71,6 +88,7 @@ class ReaderDataset {
   rt_dataset* dataset_;
   rt_dataset_info info_{};
   int64_t features_ = 1;
+  std::vector<ReaderInput> inputs_;
 };
 
 }  // namespace plugins::host

@@ -101,6 +101,11 @@ double sum_of(const data::Batch& batch) {
     sum = std::accumulate(numbers->begin(), numbers->end(), sum);
   for (size_t i = 0; i < batch.labels.size(); ++i)
     sum += static_cast<double>(batch.labels[i]) * static_cast<double>(i % 1021);
+  for (const data::InputNumbers& input : batch.inputs) {
+    sum = std::accumulate(input.floats.begin(), input.floats.end(), sum);
+    for (size_t i = 0; i < input.integers.size(); ++i)
+      sum += static_cast<double>(input.integers[i]) * static_cast<double>(i % 1021);
+  }
   return sum;
 }
 

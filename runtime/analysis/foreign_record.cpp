@@ -23,8 +23,8 @@ using graph::kNone;
 
 namespace {
 
-constexpr std::string_view kRecordedInput = "input", kRecordedTarget = "target",
-                           kRecordedLoss = "loss";
+constexpr std::string_view kRecordedInput = "input", kNamedInputPrefix = "inputs.",
+                           kRecordedTarget = "target", kRecordedLoss = "loss";
 constexpr std::string_view kWeightPrefix = "weights.", kOutputPrefix = "output.",
                            kGradientPrefix = "gradient.", kUpdatedPrefix = "updated.";
 
@@ -71,16 +71,31 @@ std::vector<double> integers(const std::string& path, const std::string& name,
   return numbers;
 }
 
-// The number of rows of the smallest table in which the model looks up its input; 0: it looks up
+// The number of rows of the smallest table in which the model looks up its features; 0: it looks up
 // nothing.
-int64_t vocabulary(const graph::Graph& graph) {
+int64_t vocabulary(const model::Network& network) {
+  const graph::Graph& graph = network.graph;
   int64_t least = 0;
   for (const graph::Node& node : graph.nodes) {
     if (graph::operation_of(graph, node).forward.split != graph::SplitRule::kTable) continue;
+    const bool named =
+        std::any_of(network.inputs.begin(), network.inputs.end(),
+                    [&](const model::NamedInput& input) { return input.value == node.inputs[0]; });
+    if (named) continue;
     const int64_t rows = graph.value(node.inputs[1]).dims[0];
     least = least == 0 ? rows : std::min(least, rows);
   }
   return least;
+}
+
+// Sets the weight of all labels of a batch.
+void weigh(const data::LabelWeights& weights, const data::SampleSpec& spec, data::Batch& batch) {
+  if (!weights.any()) return;
+  const data::LabelWeighing weighing(weights, spec, batch);
+  double sum = 0;
+  for (int64_t i = 0; i < batch.rows * spec.labels; ++i)
+    sum += weighing(i / spec.labels, i % spec.labels);
+  batch.weight = sum / static_cast<double>(spec.labels);
 }
 
 model::Network network_of(train::StepPrograms& programs, const step::StepForm& form) {
@@ -173,11 +188,12 @@ ForeignRecord::ForeignRecord(data::TensorFile file, std::string path)
   for (const auto& [name, tensor] : file_.tensors) {
     bool known = name == kRecordedInput || name == kRecordedTarget || name == kRecordedLoss;
     for (const std::string_view prefix :
-         {kWeightPrefix, kOutputPrefix, kGradientPrefix, kUpdatedPrefix})
+         {kNamedInputPrefix, kWeightPrefix, kOutputPrefix, kGradientPrefix, kUpdatedPrefix})
       known = known || name.starts_with(prefix);
     if (!known)
       refuse(path_, name, "is no name of a record",
-             "input, target, loss, weights.NAME, output.LAYER, gradient.NAME, updated.NAME, or a "
+             "input, target, loss, inputs.NAME, weights.NAME, output.LAYER, gradient.NAME, "
+             "updated.NAME, or a "
              "file that `runtime verify --record` has written");
   }
   if ((find("input") == nullptr) != (find("target") == nullptr))
@@ -197,6 +213,33 @@ int64_t ForeignRecord::rows() const {
   return input->dims[0];
 }
 
+// The inputs that the model does not read stay zeros.
+void ForeignRecord::read_inputs(const model::Network& network, const data::SampleSpec& spec,
+                                data::Batch& batch) const {
+  for (const model::NamedInput& read : network.inputs) {
+    const size_t place = *spec.find_input(read.name);
+    const data::SampleInput& input = spec.inputs[place];
+    const std::string name = std::string(kNamedInputPrefix) + input.name;
+    const HostTensor* const found = find(name);
+    Dims dims = input.shape;
+    dims.insert(dims.begin(), rows());
+    if (found == nullptr) refuse(path_, name, "is not there", "the input that the model reads");
+    const HostTensor x = canonical(path_, name, *found, dims);
+    const std::vector<double> numbers = train::numbers_of(x);
+    if (!input.integers) {
+      batch.inputs[place].floats.assign(numbers.begin(), numbers.end());
+      continue;
+    }
+    for (const double number : numbers) {
+      if (number == std::floor(number) && number >= input.least && number <= input.most) continue;
+      refuse(path_, name, "has the number " + std::to_string(number),
+             "integers from " + std::to_string(input.least) + " to " + std::to_string(input.most) +
+                 ", as in the data set");
+    }
+    batch.inputs[place].integers.assign(numbers.begin(), numbers.end());
+  }
+}
+
 std::optional<data::Batch> ForeignRecord::batch(train::StepPrograms& programs) const {
   if (rows() == 0) return std::nullopt;
   const data::SampleSpec& spec = programs.spec();
@@ -207,24 +250,24 @@ std::optional<data::Batch> ForeignRecord::batch(train::StepPrograms& programs) c
   const HostTensor x = canonical(path_, "input", *find("input"), input);
   const HostTensor y = canonical(path_, "target", *find("target"), target);
   const step::StepForm form = programs.whole(step::Purpose::kTraining, rows());
-  const int64_t tokens = vocabulary(network_of(programs, form).graph);
+  const model::Network network = network_of(programs, form);
+  const int64_t tokens = vocabulary(network);
   const std::vector<double> numbers =
       tokens > 0 ? integers(path_, "input", x, tokens - 1) : train::numbers_of(x);
   data::Batch batch = data::zero_batch(spec, rows());
   batch.features.assign(numbers.begin(), numbers.end());
+  read_inputs(network, spec, batch);
+  const data::LabelWeights weights = train::label_weights(programs.config());
   if (spec.classes == 0) {
     const std::vector<double> targets = train::numbers_of(y);
     batch.targets.assign(targets.begin(), targets.end());
+    weigh(weights, spec, batch);
     return batch;
   }
-  const data::LabelWeights weights = train::label_weights(programs.config());
   const std::vector<double> labels =
       integers(path_, "target", y, spec.classes - 1, std::min(weights.ignored, 0));
   batch.labels.assign(labels.begin(), labels.end());
-  if (!weights.any()) return batch;
-  batch.weight = 0;
-  for (const int32_t label : batch.labels)
-    *batch.weight += weights.of(label) / static_cast<double>(spec.labels);
+  weigh(weights, spec, batch);
   return batch;
 }
 

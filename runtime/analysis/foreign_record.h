@@ -9,6 +9,7 @@
 
 #include "runtime/analysis/compare_steps.h"
 #include "runtime/data/dataset.h"
+#include "runtime/model/network.h"
 
 namespace runtime::analysis {
 
@@ -36,6 +37,8 @@ class ForeignRecord {
 
  private:
   const data::HostTensor* find(const std::string& name) const;
+  void read_inputs(const model::Network& network, const data::SampleSpec& spec,
+                   data::Batch& batch) const;
 
   data::TensorFile file_;
   std::string path_;

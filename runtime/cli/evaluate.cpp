@@ -139,7 +139,8 @@ void run_evaluate(const EvaluateArguments& arguments, Outcome& outcome) {
   launch::RunRanks run;
   run.config = with_metrics(arguments).load();
   run.config.model.init_from = arguments.weights;
-  run.config.model.init_except.clear();  // it is about the file that training started from
+  run.config.model.init_except.clear();  // they are about the file that training started from
+  run.config.model.init_append.clear();
   run_sessions(run, outcome, [&](Session& session) { evaluate_rank(session, arguments); }, nullptr,
                nullptr, {.weights = arguments.weights});
 }

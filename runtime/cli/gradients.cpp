@@ -22,6 +22,15 @@ void add_batch(const data::Batch& batch, const data::SampleSpec& spec, data::Ten
   std::vector<int64_t> dims = spec.shape;
   dims.insert(dims.begin(), batch.rows);
   file.tensors["features"] = tensor(RT_FLOAT32, dims, batch.features.data(), batch.features.size());
+  for (size_t i = 0; i < spec.inputs.size(); ++i) {
+    const data::SampleInput& input = spec.inputs[i];
+    const data::InputNumbers& from = batch.inputs[i];
+    std::vector<int64_t> shape = input.shape;
+    shape.insert(shape.begin(), batch.rows);
+    file.tensors["inputs." + input.name] =
+        input.integers ? tensor(RT_INT32, shape, from.integers.data(), from.integers.size())
+                       : tensor(RT_FLOAT32, shape, from.floats.data(), from.floats.size());
+  }
   if (spec.classes > 0) {
     dims = {batch.rows};
     if (spec.labels > 1) dims.push_back(spec.labels);
@@ -55,7 +64,8 @@ void run_gradients(const GradientsArguments& arguments, Outcome& outcome) {
   run.config = arguments.config.load();
   if (!arguments.weights.empty()) {
     run.config.model.init_from = arguments.weights;
-    run.config.model.init_except.clear();  // it is about the file that training started from
+    run.config.model.init_except.clear();  // they are about the file that training started from
+    run.config.model.init_append.clear();
   }
   run_sessions(run, outcome, [&](Session& session) { write_gradients(session, arguments); });
 }

@@ -103,6 +103,7 @@ struct DataTask {
   std::string name;
   bool of_numbers = false;  // a target is a number, else a class
   bool language = false;    // samples are windows of tokens, whatever the format
+  bool masked = false;      // some tokens of a text are hidden, which the model fills in
 };
 const std::vector<DataTask>& data_tasks();
 

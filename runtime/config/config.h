@@ -59,7 +59,17 @@ struct Model {
   Init init;
   std::string init_from;                 // weights file, absolute after loading, "" for none
   std::vector<std::string> init_except;  // patterns of names not read from init_from
+  std::vector<std::string> init_append;  // patterns of names that may have more rows than there
   std::vector<std::string> freeze;       // patterns of names of parameters that are not trained
+};
+
+// [[dataset.input]]: a named input of the samples.
+struct DatasetInput {
+  std::string name;
+  std::string path, validation_path;  // NPY files; empty: columns of a table
+  std::vector<std::string> columns;   // csv
+  std::string type = "float32";       // float32 | int32
+  bool operator==(const DatasetInput&) const = default;
 };
 
 // [dataset]: the samples, their files and how they are read.
@@ -70,15 +80,20 @@ struct Dataset {
   std::string target_path;
   std::string validation_path;
   std::string validation_target_path;
-  std::vector<std::string> features;  // CSV columns; empty: all columns but the target
-  std::string target;                 // CSV column
-  std::string header = "auto";        // CSV: auto | yes | no
-  std::string task =
-      "classification";        // classification | regression | next_token (synthetic, plugin)
+  std::vector<DatasetInput> inputs;     // idx, npy, cifar10, csv
+  std::vector<std::string> features;    // CSV columns; empty: all columns but the target
+  std::vector<std::string> texts;       // sentences: one column or two
+  std::string target;                   // CSV column
+  std::string header = "auto";          // CSV: auto | yes | no
+  std::string task = "classification";  // classification | regression | next_token (synthetic,
+                                        // plugin) | masked_token (text, tokens)
+  double mask_share = 0.15;             // masked_token: of the tokens
+  std::string mask_token;               // masked_token: the token that stands for a hidden one
   std::string tokenizer;       // char | byte | gpt2 | hf; empty: char for text, none for tokens
   std::string tokenizer_path;  // gpt2: folder with vocab.json and merges.txt; hf: tokenizer.json
   std::string invalid_utf8 = "refuse";  // text: refuse | replace
   std::string token_type = "uint16";    // tokens: uint16 | uint32
+  std::string separator;                // text, tokens: the token that ends a document
   int64_t stride = 0;                   // text, tokens: tokens between windows; 0: context length
   bool shuffle = true;
   std::string last_batch = "keep";  // drop | pad | keep

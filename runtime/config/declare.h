@@ -138,8 +138,11 @@ Section section(const std::string& name, S Config::*member, const std::string& d
   return all;
 }
 
+// The keys of a table of `group` in [optimizer], and of `input` in [dataset].
+const std::vector<KeyOf<OptimizerGroup>>& keys_of_tables(const OptimizerGroup*);
+const std::vector<KeyOf<DatasetInput>>& keys_of_tables(const DatasetInput*);
+
 // These are defined in schema_training.cpp.
-const std::vector<KeyOf<OptimizerGroup>>& optimizer_group_keys();  // of a table of optimizer.group
 Section training();
 Section optimizer();
 Section lr_scheduler();

@@ -17,10 +17,8 @@ KeyOf<D> validation_target_path() {
       .as(Type::kDataPath);
 }
 
-std::vector<KeyOf<D>> keys_of_csv() {
-  return {key("features", &D::features,
-              "feature columns by name or number from 0; empty: all but the target"),
-          key("target", &D::target,
+std::vector<KeyOf<D>> keys_of_table() {
+  return {key("target", &D::target,
               "the column to predict, by name or number from 0; \"-1\" is the last")
               .needed("the column to predict"),
           key("header", &D::header,
@@ -30,7 +28,15 @@ std::vector<KeyOf<D>> keys_of_csv() {
               .one_of({"auto", "yes", "no"})};
 }
 
-std::vector<KeyOf<D>> keys_of_language() {
+std::vector<KeyOf<D>> keys_of_csv() {
+  std::vector<KeyOf<D>> keys = keys_of_table();
+  keys.push_back(key("features", &D::features,
+                     "feature columns by name or number from 0; empty: all but the target and the "
+                     "columns of inputs"));
+  return keys;
+}
+
+std::vector<KeyOf<D>> keys_of_tokenizer() {
   std::vector<std::string> names = names_of_rows(tokenizers());
   names.insert(names.begin(), "");
   return {key("tokenizer", &D::tokenizer,
@@ -44,18 +50,53 @@ std::vector<KeyOf<D>> keys_of_language() {
               "with gpt2 the folder that holds vocab.json and merges.txt, with hf tokenizer.json "
               "or its "
               "folder")
-              .as(Type::kDataPath),
-          key("stride", &D::stride,
-              "tokens between the beginnings of two training samples, windows of model.input "
-              "tokens; 0: that length, 1: every offset. Validation samples never overlap")
-              .in(at_least(0, kMaxCount))};
+              .as(Type::kDataPath)};
+}
+
+std::vector<KeyOf<D>> keys_of_language() {
+  std::vector<KeyOf<D>> keys = keys_of_tokenizer();
+  keys.push_back(
+      key("separator", &D::separator,
+          "the token that ends a document, as a text, or a number where tokens have no texts: "
+          "samples then have the inputs \"documents\" and \"positions\", int32 [length], "
+          "which attention and position_embedding read; \"\": none"));
+  keys.push_back(key("mask_token", &D::mask_token,
+                     "task = \"masked_token\": the token that stands for a hidden one, for example "
+                     "\"[MASK]\", as separator"));
+  keys.push_back(key("mask_share", &D::mask_share,
+                     "task = \"masked_token\": share of the tokens that are hidden; of these 8 of "
+                     "10 become mask_token, 1 of 10 a random token, and 1 of 10 stays")
+                     .in({.minimum = 0, .maximum = 1, .open_minimum = true}));
+  keys.push_back(
+      key("stride", &D::stride,
+          "tokens between the beginnings of two training samples, windows of model.input "
+          "tokens; 0: that length, 1: every offset. Validation samples never overlap")
+          .in(at_least(0, kMaxCount)));
+  return keys;
+}
+
+KeyOf<D> invalid_utf8() {
+  return key("invalid_utf8", &D::invalid_utf8,
+             "what becomes of bytes that are not UTF-8: an error, or the character U+FFFD")
+      .one_of({"refuse", "replace"});
 }
 
 std::vector<KeyOf<D>> keys_of_text() {
   std::vector<KeyOf<D>> keys = keys_of_language();
-  keys.push_back(key("invalid_utf8", &D::invalid_utf8,
-                     "what becomes of bytes that are not UTF-8: an error, or the character U+FFFD")
-                     .one_of({"refuse", "replace"}));
+  keys.push_back(invalid_utf8());
+  return keys;
+}
+
+std::vector<KeyOf<D>> keys_of_sentences() {
+  std::vector<KeyOf<D>> keys = keys_of_table();
+  keys.push_back(key("texts", &D::texts,
+                     "the column of the text of a sample, or the two columns of its two texts. The "
+                     "tokenizer puts its special tokens around them; what is longer than "
+                     "model.input is cut, and samples have the inputs \"segments\" (0, or 1 in the "
+                     "second text) and \"documents\" (0, or -1 for padding), int32 [length]")
+                     .needed("the columns with the texts"));
+  for (KeyOf<D>& k : keys_of_tokenizer()) keys.push_back(std::move(k));
+  keys.push_back(invalid_utf8());
   return keys;
 }
 
@@ -92,6 +133,10 @@ const std::vector<Format>& formats() {
        .keys = keys_of_tokens(),
        .language = true,
        .ids = true},
+      {.name = "sentences",
+       .path = "a table as csv, with columns of texts",
+       .keys = keys_of_sentences(),
+       .tokenizer = "hf"},
       {.name = "synthetic",
        .keys = {key("samples", &D::samples, "number of samples (required there)")
                     .in(at_least(0, kMaxCount))
@@ -114,7 +159,8 @@ const std::vector<DataTask>& data_tasks() {
   static const std::vector<DataTask>& all =
       *new std::vector<DataTask>{{.name = "classification"},
                                  {.name = "regression", .of_numbers = true},
-                                 {.name = "next_token", .language = true}};
+                                 {.name = "next_token", .language = true},
+                                 {.name = "masked_token", .masked = true}};
   return all;
 }
 

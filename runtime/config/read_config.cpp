@@ -31,8 +31,10 @@ class Assign {
   }
   // Groups get what they leave out from [optimizer] later, see inherit().
   void operator()(const Value& value, std::vector<OptimizerGroup>& target) const {
-    target.assign(value.items.size(), OptimizerGroup{});
-    for (size_t i = 0; i < target.size(); ++i) read_group(value.items[i], target[i]);
+    read_tables(value, target);
+  }
+  void operator()(const Value& value, std::vector<DatasetInput>& target) const {
+    read_tables(value, target);
   }
   template <class Item>
   void operator()(const Value& value, std::vector<Item>& target) const {
@@ -45,14 +47,21 @@ class Assign {
     for (size_t i = 0; i < value.items.size(); ++i) (*this)(value.items[i], target[i]);
   }
 
-  void read_group(const Value& table, OptimizerGroup& group) const {
-    for (const KeyOf<OptimizerGroup>& key : optimizer_group_keys()) {
+  template <class Item>
+  void read_table(const Value& table, Item& item) const {
+    for (const KeyOf<Item>& key : keys_of_tables(&item)) {
       if (const Member* member = table.find(key.declared.name))
-        std::visit([&](auto* field) { (*this)(member->value, *field); }, key.field(group));
+        std::visit([&](auto* field) { (*this)(member->value, *field); }, key.field(item));
     }
   }
 
  private:
+  template <class Item>
+  void read_tables(const Value& value, std::vector<Item>& target) const {
+    target.assign(value.items.size(), Item{});
+    for (size_t i = 0; i < target.size(); ++i) read_table(value.items[i], target[i]);
+  }
+
   const LayerTypes& types_;
   const std::string& path_;
 };
@@ -88,7 +97,7 @@ void inherit(const Value& root, Optimizer& optimizer, const LayerTypes& types) {
       rule.weight_decay_on = optimizer.weight_decay_on;
     }
     static_cast<UpdateRule&>(optimizer.groups[i]) = rule;
-    Assign(types, "").read_group(table, optimizer.groups[i]);
+    Assign(types, "").read_table(table, optimizer.groups[i]);
     const Member* const momentum = table.find("momentum");
     if (momentum == nullptr || optimizer.groups[i].momentum != 0) continue;
     if (table.find("dampening") == nullptr) optimizer.groups[i].dampening = 0;

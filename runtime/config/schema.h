@@ -15,15 +15,17 @@
 namespace runtime::config {
 
 struct Config;
+struct DatasetInput;
 struct Init;
 struct Layer;
 struct OpenOperation;
 struct OptimizerGroup;
 
 // The member of a Config that holds the value of a key: one pointer for each type of a member.
-using Field = std::variant<bool*, int*, int64_t*, uint64_t*, double*, std::string*,
-                           std::vector<int64_t>*, std::vector<double>*, std::vector<std::string>*,
-                           Init*, std::vector<Layer>*, std::vector<OptimizerGroup>*>;
+using Field =
+    std::variant<bool*, int*, int64_t*, uint64_t*, double*, std::string*, std::vector<int64_t>*,
+                 std::vector<double>*, std::vector<std::string>*, Init*, std::vector<Layer>*,
+                 std::vector<OptimizerGroup>*, std::vector<DatasetInput>*>;
 
 // The type of a key's value.
 enum class Type {

@@ -87,6 +87,7 @@ Type type_of_member(const std::vector<double>*) { return Type::kNumbers; }
 Type type_of_member(const std::vector<std::string>*) { return Type::kStrings; }
 Type type_of_member(const std::vector<Layer>*) { return Type::kLayers; }
 Type type_of_member(const std::vector<OptimizerGroup>*) { return Type::kTables; }
+Type type_of_member(const std::vector<DatasetInput>*) { return Type::kTables; }
 template <std::integral Integer>
 Type type_of_member(const Integer*) {
   return Type::kInteger;
@@ -104,7 +105,8 @@ std::string default_text(const Field& field, Type type) {
       [](const auto* member) -> std::string {
         if constexpr (std::is_same_v<decltype(member), const std::vector<Layer>*>)
           return "";
-        else if constexpr (std::is_same_v<decltype(member), const std::vector<OptimizerGroup>*>)
+        else if constexpr (std::is_same_v<decltype(member), const std::vector<OptimizerGroup>*> ||
+                           std::is_same_v<decltype(member), const std::vector<DatasetInput>*>)
           return "[]";
         else
           return toml_text(*member);

@@ -96,7 +96,8 @@ Section model() {
            "is tied: a preset for another number of classes or characters; 0: as the layers say")
            .in(at_least(0, 16777216)),
        key("dropout", &Model::dropout,
-           "probability of every dropout layer, instead of its own; below 0: as each says")
+           "probability of every dropout layer, and of attention that has dropout, instead of its "
+           "own; below 0: as each says")
            .in({.minimum = -1, .maximum = 1, .open_maximum = true}),
        key("init", &Model::init,
            "initial weights: " + names_of_inits() + "; a layer's own init goes before"),
@@ -107,6 +108,10 @@ Section model() {
            "patterns of names that are not read from init_from: such parameters keep their initial "
            "values, such entries of the file are not used; every other must be in both, of the "
            "same shape"),
+       key("init_append", &Model::init_append,
+           "patterns of names that may have more rows than in init_from, for tokens that were "
+           "added "
+           "to a vocabulary: each new row begins as the mean of the others"),
        key("freeze", &Model::freeze,
            "patterns of parameter names that are not trained, * matches any text; running "
            "statistics of batch_norm follow the data all the same")});
@@ -143,8 +148,10 @@ std::vector<KeyOf<Dataset>> dataset_files() {
           "validation samples, as path; empty: see validation_split")
           .as(Type::kDataPath),
       key("task", &Dataset::task,
-          "csv, npy, synthetic, plugins: whether a target is a class or a number; \"next_token\": "
-          "synthetic tokens, of `classes` kinds, or tokens of a plugin, for a language model")
+          "csv, npy, sentences, synthetic, plugins: whether a target is a class or a number; "
+          "\"next_token\": synthetic tokens, of `classes` kinds, or tokens of a plugin, for a "
+          "language model; \"masked_token\": text, tokens: some are hidden, and the model fills "
+          "them in")
           .one_of(names_of_rows(data_tasks()))};
   for (KeyOf<Dataset>& k : keys_of_choices(formats())) keys.push_back(std::move(k));
   return keys;
@@ -198,8 +205,23 @@ std::vector<KeyOf<Dataset>> dataset_batches() {
           "each feature to mean 0 and deviation 1 of the training part; not with mean and std")};
 }
 
+KeyOf<Dataset> dataset_inputs() {
+  KeyOf<Dataset> inputs =
+      key("input", &Dataset::inputs,
+          "idx, npy, cifar10, csv: tables [[dataset.input]], each a named input of the samples "
+          "beside the features, which layers of the type input, or training.sample_weights, read");
+  DatasetInput defaults;
+  for (const KeyOf<DatasetInput>& k : keys_of_tables(&defaults)) {
+    inputs.declared.item_keys.push_back(k.declared);
+    Key& item = inputs.declared.item_keys.back();
+    if (!item.required) item.default_text = default_text(k.field(defaults), item.type);
+  }
+  return inputs;
+}
+
 Section dataset() {
   std::vector<KeyOf<Dataset>> keys = dataset_files();
+  keys.push_back(dataset_inputs());
   for (auto& key : dataset_batches()) keys.push_back(std::move(key));
   return section("dataset", &Config::dataset,
                  "The samples: the name of a known data set, or format and path. A table "
@@ -432,6 +454,19 @@ Section debug() {
 }
 
 }  // namespace
+
+const std::vector<KeyOf<DatasetInput>>& keys_of_tables(const DatasetInput*) {
+  using D = DatasetInput;
+  static const std::vector<KeyOf<D>>& keys = *new std::vector<KeyOf<D>>{
+      key("name", &D::name, "its name: small letters, digits and _").required(),
+      key("path", &D::path, "an NPY file [samples, ...]; empty: columns").as(Type::kDataPath),
+      key("validation_path", &D::validation_path, "the same of the validation samples")
+          .as(Type::kDataPath),
+      key("columns", &D::columns,
+          "csv: columns by name or number from 0, which are no features then"),
+      key("type", &D::type, "of its numbers").one_of({"float32", "int32"})};
+  return keys;
+}
 
 const std::vector<Section>& sections() {
   static const std::vector<Section>& all = *new std::vector<Section>{

@@ -22,6 +22,10 @@ std::vector<KeyOf<Training>> keys_of_loss() {
               "does")
           .one_of(std::move(names))};
   for (KeyOf<Training>& k : keys_of_choices(losses())) keys.push_back(std::move(k));
+  keys.push_back(key("sample_weights", &Training::sample_weights,
+                     "named input of the samples with the weight of each sample, or of each of its "
+                     "labels, in the mean loss, which is divided by the sum of the weights; in "
+                     "validations too. Metrics leave out what has the weight 0; \"\": all are 1"));
   return keys;
 }
 
@@ -124,7 +128,7 @@ std::vector<KeyOf<OptimizerGroup>> keys_of_a_group() {
 
 }  // namespace
 
-const std::vector<KeyOf<OptimizerGroup>>& optimizer_group_keys() {
+const std::vector<KeyOf<OptimizerGroup>>& keys_of_tables(const OptimizerGroup*) {
   static const std::vector<KeyOf<OptimizerGroup>>& keys =
       *new std::vector<KeyOf<OptimizerGroup>>(keys_of_a_group());
   return keys;
@@ -144,7 +148,7 @@ Section optimizer() {
           "earlier group has; a key that a table leaves out is as in [optimizer], or has its "
           "default where the table names another rule and the key is neither lr nor weight decay. "
           "The schedule multiplies every lr by the same factor");
-  groups.declared.item_keys = declared(optimizer_group_keys());
+  groups.declared.item_keys = declared(keys_of_a_group());
   keys.push_back(std::move(groups));
   return section("optimizer", &Config::optimizer,
                  "The update of the weights. A table [optimizer.<plugin>] holds the keys of that "

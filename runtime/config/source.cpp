@@ -56,18 +56,28 @@ void make_absolute_if_there(Value& value, const fs::path& folder) {
     value.string = absolute_in(folder, value.string);
 }
 
+void make_paths_absolute(Value& table, const std::vector<Key>& keys, const std::string& path_of,
+                         const fs::path& folder) {
+  for (const Key& key : keys) {
+    const bool data = key.type == Type::kDataPath;
+    if (!data && key.type != Type::kPath && key.type != Type::kPaths && key.item_keys.empty())
+      continue;
+    Member* const member = table.find(key.name);
+    if (member == nullptr) continue;
+    const std::string path = path_of + "." + key.name;
+    check_value(member->value, key, path);
+    for (Value& item : member->value.items) {
+      if (!key.item_keys.empty()) make_paths_absolute(item, key.item_keys, path, folder);
+    }
+    if (key.item_keys.empty())
+      data ? make_absolute_if_there(member->value, folder) : make_absolute(member->value, folder);
+  }
+}
+
 void make_paths_absolute(Value& root, const fs::path& folder) {
   for (const Section& section : sections()) {
-    Member* member = root.find(section.name);
-    if (member == nullptr) continue;
-    for (const Key& key : section.keys) {
-      const bool data = key.type == Type::kDataPath;
-      if (!data && key.type != Type::kPath && key.type != Type::kPaths) continue;
-      if (Member* path = member->value.find(key.name)) {
-        check_value(path->value, key, section.name + "." + key.name);
-        data ? make_absolute_if_there(path->value, folder) : make_absolute(path->value, folder);
-      }
-    }
+    if (Member* const member = root.find(section.name))
+      make_paths_absolute(member->value, section.keys, section.name, folder);
   }
 }
 

@@ -49,8 +49,9 @@ std::string text_of_layers(const std::vector<Layer>& layers, int indent) {
   return text + std::string(indent - 2, ' ') + "]";
 }
 
-// A group takes one line.
-std::string text_of_groups(const std::vector<OptimizerGroup>& groups);
+// A table takes one line.
+template <class Item>
+std::string text_of_tables(const std::vector<Item>& tables);
 
 // The value of a key's member as TOML.
 struct TextOf {
@@ -58,7 +59,10 @@ struct TextOf {
     return text_of_layers(*layers, 2);
   }
   std::string operator()(const std::vector<OptimizerGroup>* groups) const {
-    return text_of_groups(*groups);
+    return text_of_tables(*groups);
+  }
+  std::string operator()(const std::vector<DatasetInput>* inputs) const {
+    return text_of_tables(*inputs);
   }
   template <class Member>
   std::string operator()(const Member* member) const {
@@ -66,14 +70,15 @@ struct TextOf {
   }
 };
 
-std::string text_of_groups(const std::vector<OptimizerGroup>& groups) {
-  if (groups.empty()) return "[]";
+template <class Item>
+std::string text_of_tables(const std::vector<Item>& tables) {
+  if (tables.empty()) return "[]";
   std::string text = "[";
-  for (OptimizerGroup group : groups) {  // a copy, because the schema's members are not const
+  for (Item table : tables) {  // a copy, because the schema's members are not const
     std::string keys;
-    for (const KeyOf<OptimizerGroup>& key : optimizer_group_keys())
+    for (const KeyOf<Item>& key : keys_of_tables(&table))
       keys += (keys.empty() ? " " : ", ") + key.declared.name + " = " +
-              std::visit(TextOf(), key.field(group));
+              std::visit(TextOf(), key.field(table));
     text += "\n  {" + keys + " },";
   }
   return text + "\n]";

@@ -31,6 +31,7 @@ struct Training {
   double label_smoothing = 0;            // cross_entropy
   std::vector<double> class_weights;     // cross_entropy; empty: all 1
   int64_t ignore_label = -1;             // cross_entropy of tokens; -1: none
+  std::string sample_weights;            // a named input of the samples; empty: all are 1
   double huber_delta = 1;                // huber
 
   // Whether activations have another type than weights, and whether that type needs a scaled loss.

@@ -116,6 +116,8 @@ class Rules {
                 std::to_string(kMaxLayers) + "; repeat less");
     require(model.init_except.empty() || !model.init_from.empty(), "model", "init_except",
             "is not used without init_from, the file whose names it leaves out; remove it");
+    require(model.init_append.empty() || !model.init_from.empty(), "model", "init_append",
+            "is not used without init_from, the file to whose tables rows are added; remove it");
   }
 
   void check_data_set() const {
@@ -164,7 +166,9 @@ class Rules {
   void check_text() const {
     const Dataset& data = config_.dataset;
     const Format* const format = format_of(data);
-    const Tokenizer* const tokenizer = find_choice(tokenizers(), data.tokenizer);
+    const bool by_format = format != nullptr && data.tokenizer.empty();
+    const Tokenizer* const tokenizer =
+        find_choice(tokenizers(), by_format ? format->tokenizer : data.tokenizer);
     require(format == nullptr || !format->ids || tokenizer == nullptr || !tokenizer->learns,
             "dataset", "tokenizer",
             "got " + toml_string(data.tokenizer) +
@@ -179,6 +183,16 @@ class Rules {
     require(!task_of(data).language || any_tokens, "dataset", "task",
             "got " + toml_string(data.task) +
                 ", which is for synthetic data and formats of plugins; remove it");
+    const bool masked = task_of(data).masked;
+    require(!masked || (format != nullptr && format->language), "dataset", "task",
+            "got \"masked_token\", which is for the formats text and tokens; remove it");
+    require(!masked || !data.mask_token.empty(), "dataset", "mask_token",
+            "missing: task = \"masked_token\" needs the token that stands for a hidden one");
+    require(masked || data.mask_token.empty(), "dataset", "mask_token",
+            "is used by task = \"masked_token\" only; remove it");
+    require(!masked || config_.training.sample_weights.empty(), "training", "sample_weights",
+            "is not possible with dataset.task = \"masked_token\", where hidden tokens alone "
+            "count; remove it");
     require(!is_language() || config_.model.input.size() == 1, "model", "input",
             "got " + std::to_string(config_.model.input.size()) +
                 " numbers, expected [length]: the tokens that a language model sees at once");

@@ -20,6 +20,12 @@ enum class LastBatch {
   kKeep,  // it is smaller
 };
 
+// The numbers of an input of all rows, [rows, shape...]; the array of the other type is empty.
+struct InputNumbers {
+  std::pmr::vector<float> floats;
+  std::pmr::vector<int32_t> integers;
+};
+
 // The rows of a global batch that one rank computes, in host memory. Padding rows repeat the last
 // real sample of the global batch; their position is -1.
 struct Batch {
@@ -37,18 +43,38 @@ struct Batch {
   std::pmr::vector<float> features;     // [rows, shape...]
   std::pmr::vector<int32_t> labels;     // [rows, labels], for classification
   std::pmr::vector<float> targets;      // [rows, targets], for regression
+  std::pmr::vector<InputNumbers> inputs = {};  // as SampleSpec::inputs
 };
 
-// The weights of labels in the mean loss, by class.
+// The weights of labels and targets in the mean loss: by class, and by sample.
 struct LabelWeights {
   std::vector<double> of_classes = {};  // above 0; empty: all are 1
   int32_t ignored = -1;                 // a label that has the weight 0; -1: none
+  // The input of samples that has a weight for each sample, or for each of its labels; "": none.
+  std::string input = {};
 
-  bool any() const { return !of_classes.empty() || ignored >= 0; }
+  bool any() const { return !of_classes.empty() || ignored >= 0 || !input.empty(); }
   double of(int32_t label) const {
     if (label == ignored) return 0;
     return of_classes.empty() ? 1 : of_classes[static_cast<size_t>(label)];
   }
+};
+
+// Throws ConfigurationError unless samples have the weights that are named.
+void check_label_weights(const LabelWeights& weights, const SampleSpec& spec);
+
+// Weighs the labels of a batch. Borrows all of its arguments.
+class LabelWeighing {
+ public:
+  LabelWeighing(const LabelWeights& weights, const SampleSpec& spec, const Batch& batch);
+  // The weight of label k of a row, or of the target of a regression.
+  double operator()(int64_t row, int64_t k) const;
+
+ private:
+  const LabelWeights& weights_;
+  const int32_t* labels_;         // null: those of a regression
+  const float* given_ = nullptr;  // null: all are 1
+  int64_t labels_of_row_, given_of_row_ = 0;
 };
 
 // The weight of all labels of the global batch, see Batch::weight.
@@ -75,6 +101,7 @@ struct LoaderOptions {
   int workers = 1;                  // threads that share the rows of these batches
   Augmentation augmentation = {};   // of images
   LabelWeights label_weights = {};  // of a classification
+  bool same_masks = false;          // tokens are hidden as in epoch 0 in each epoch
   int64_t first_epoch = 0;
   // Batches of the first epoch that are left out, because they were used before the run was saved.
   int64_t skip = 0;

@@ -2,6 +2,7 @@
 #include "runtime/data/batch_maker.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -18,7 +19,8 @@ int64_t count_batches(int64_t size, const LoaderOptions& options) {
   return full + (partial && options.last_batch != LastBatch::kDrop ? 1 : 0);
 }
 
-void check_options(const Dataset& dataset, const LoaderOptions& options) {
+// Returns the number of samples. Throws unless data set and options give batches.
+int64_t checked_size(const Dataset& dataset, const LoaderOptions& options) {
   if (dataset.size() < 1) {
     throw DataError("the data set " + dataset.description() + " is empty; expected samples");
   }
@@ -45,26 +47,73 @@ void check_options(const Dataset& dataset, const LoaderOptions& options) {
         "training.class_weights has " + std::to_string(weights) + " numbers; the data set has " +
         std::to_string(dataset.spec().classes) + " classes; give one for each");
   }
+  check_label_weights(options.label_weights, dataset.spec());
   if (count_batches(dataset.size(), options) == 0) {
     throw DataError("no batch of " + std::to_string(options.batch_size) +
                     " can be made with last_batch = \"drop\" from the data set " +
                     dataset.description() + "; choose a smaller batch, \"keep\" or \"pad\"");
   }
+  return dataset.size();
+}
+
+void resize_inputs(const SampleSpec& spec, std::size_t rows, Batch& batch) {
+  for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
+    const std::size_t count = rows * static_cast<std::size_t>(spec.inputs[i].numbers());
+    InputNumbers& numbers = batch.inputs[i];
+    spec.inputs[i].integers ? numbers.integers.resize(count) : numbers.floats.resize(count);
+  }
 }
 
 }  // namespace
+
+void check_label_weights(const LabelWeights& weights, const SampleSpec& spec) {
+  if (weights.input.empty()) return;
+  const std::string given = "training.sample_weights = \"" + weights.input + "\": ";
+  const auto found = spec.find_input(weights.input);
+  if (!found) {
+    std::string names;
+    for (const SampleInput& input : spec.inputs) names += (names.empty() ? "" : ", ") + input.name;
+    throw ConfigurationError(given + "the data set has no input of that name; expected " +
+                             (names.empty() ? "one that [[dataset.input]] names" : names));
+  }
+  const SampleInput& input = spec.inputs[*found];
+  if (!input.integers && (input.numbers() == 1 || input.numbers() == spec.labels)) return;
+  throw ConfigurationError(
+      given + "the input has " + std::to_string(input.numbers()) +
+      (input.integers ? " integers" : " numbers") +
+      " a sample; expected one number of type float32" +
+      (spec.labels > 1 ? ", or one for each of the " + std::to_string(spec.labels) + " labels"
+                       : ""));
+}
+
+LabelWeighing::LabelWeighing(const LabelWeights& weights, const SampleSpec& spec,
+                             const Batch& batch)
+    : weights_(weights),
+      labels_(spec.classes > 0 ? batch.labels.data() : nullptr),
+      labels_of_row_(spec.labels) {
+  if (weights.input.empty()) return;
+  const std::size_t input = *spec.find_input(weights.input);
+  given_ = batch.inputs[input].floats.data();
+  given_of_row_ = spec.inputs[input].numbers();
+}
+
+double LabelWeighing::operator()(int64_t row, int64_t k) const {
+  const double weight = labels_ == nullptr ? 1 : weights_.of(labels_[row * labels_of_row_ + k]);
+  if (given_ == nullptr) return weight;
+  return weight * given_[row * given_of_row_ + (given_of_row_ == 1 ? 0 : k)];
+}
 
 BatchMaker::BatchMaker(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options,
                        std::pmr::memory_resource* memory)
     : dataset_(std::move(dataset)),
       options_(options),
       memory_(memory),
-      size_(dataset_->size()),
+      size_(checked_size(*dataset_, options_)),
       features_(dataset_->spec().features()),
       epoch_(options.first_epoch),
-      labels_of_sample_(memory),
-      order_(memory) {
-  check_options(*dataset_, options_);
+      order_(memory),
+      sample_(make_batch(1)),
+      weighing_(options_.label_weights, dataset_->spec(), sample_) {
   batches_ = count_batches(size_, options_);
   options_.first_batch = std::min(options_.first_batch, batches_ - 1);
   index_ = options_.first_batch + options_.skip * options_.batch_stride;
@@ -88,19 +137,29 @@ int64_t BatchMaker::rows_of_batch(int64_t index) const {
 }
 
 Batch BatchMaker::make_batch() const {
-  const SampleSpec& spec = dataset_->spec();
   std::size_t rows = 0;
   for (const auto& [key, part] : parts_) rows = std::max(rows, part.size());
+  return make_batch(rows);
+}
+
+Batch BatchMaker::make_batch(std::size_t rows) const {
+  const SampleSpec& spec = dataset_->spec();
   Batch batch{.positions = std::pmr::vector<int64_t>(memory_),
               .samples = std::pmr::vector<int64_t>(memory_),
               .features = std::pmr::vector<float>(memory_),
               .labels = std::pmr::vector<int32_t>(memory_),
-              .targets = std::pmr::vector<float>(memory_)};
+              .targets = std::pmr::vector<float>(memory_),
+              .inputs = std::pmr::vector<InputNumbers>(memory_)};
   batch.positions.resize(rows);
   batch.samples.resize(rows);
   batch.features.resize(rows * static_cast<std::size_t>(features_));
   if (spec.classes > 0) batch.labels.resize(rows * static_cast<std::size_t>(spec.labels));
   if (spec.targets > 0) batch.targets.resize(rows * static_cast<std::size_t>(spec.targets));
+  batch.inputs.reserve(spec.inputs.size());
+  while (batch.inputs.size() < spec.inputs.size()) {
+    batch.inputs.push_back({std::pmr::vector<float>(memory_), std::pmr::vector<int32_t>(memory_)});
+  }
+  resize_inputs(spec, rows, batch);
   return batch;
 }
 
@@ -139,7 +198,9 @@ void BatchMaker::plan(Batch& batch, int64_t epoch, int64_t index, int number) {
   batch.features.resize(rows * static_cast<std::size_t>(features_));
   if (spec.classes > 0) batch.labels.resize(rows * static_cast<std::size_t>(spec.labels));
   if (spec.targets > 0) batch.targets.resize(rows * static_cast<std::size_t>(spec.targets));
-  if (options_.label_weights.any()) batch.weight = weight_of_labels(first, batch.global_valid);
+  resize_inputs(spec, rows, batch);
+  if (options_.label_weights.any())
+    batch.weight = weight_of_labels(first, batch.global_valid, epoch);
   batch.positions.assign(part.begin(), part.end());
   batch.samples.resize(rows);
   for (std::size_t row = 0; row < rows; ++row) {
@@ -151,15 +212,46 @@ void BatchMaker::plan(Batch& batch, int64_t epoch, int64_t index, int number) {
   }
 }
 
-double BatchMaker::weight_of_labels(int64_t first, int64_t count) {
-  const auto labels = static_cast<std::size_t>(dataset_->spec().labels);
-  labels_of_sample_.resize(labels);
+double BatchMaker::weight_of_labels(int64_t first, int64_t count, int64_t epoch) {
+  const SampleSpec& spec = dataset_->spec();
+  const std::string& name = options_.label_weights.input;
+  const std::size_t input = name.empty() ? 0 : *spec.find_input(name);
   double sum = 0;
   for (int64_t i = 0; i < count; ++i) {
-    dataset_->read_labels(order_[static_cast<std::size_t>(first + i)], labels_of_sample_.data());
-    for (const int32_t label : labels_of_sample_) sum += options_.label_weights.of(label);
+    const int64_t sample = order_[static_cast<std::size_t>(first + i)];
+    if (spec.classes > 0) dataset_->read_labels(sample, sample_.labels.data());
+    if (!name.empty()) {
+      std::pmr::vector<float>& given = sample_.inputs[input].floats;
+      dataset_->read_input({&sample, 1}, input, {.floats = given.data()});
+      if (spec.masking != nullptr && name == TokenMasking::kInput) {
+        dataset_->read_features(sample, sample_.features.data());
+        mask(epoch, {&sample, 1}, sample_.features.data(), given.data());
+      }
+      check_given(given, sample);
+    }
+    for (int64_t k = 0; k < spec.labels; ++k) sum += weighing_(0, k);
   }
-  return sum / static_cast<double>(labels);
+  return sum / static_cast<double>(spec.labels);
+}
+
+void BatchMaker::mask(int64_t epoch, std::span<const int64_t> samples, float* features,
+                      float* hidden) const {
+  const auto length = static_cast<std::size_t>(features_);
+  for (const int64_t sample : samples) {
+    mask_tokens(*dataset_->spec().masking, options_.seed, options_.same_masks ? 0 : epoch, sample,
+                {features, length}, hidden);
+    features += length;
+    hidden += length;
+  }
+}
+
+void BatchMaker::check_given(std::span<const float> weights, int64_t sample) const {
+  for (const float weight : weights) {
+    if (weight >= 0 && weight <= std::numeric_limits<float>::max()) continue;
+    throw DataError(dataset_->description() + ": sample " + std::to_string(sample) +
+                    " has the weight " + std::to_string(weight) +
+                    " (training.sample_weights); expected a finite number of at least 0");
+  }
 }
 
 void BatchMaker::read(Batch& batch, int64_t begin, int64_t end, Scratch& scratch) const {
@@ -173,6 +265,20 @@ void BatchMaker::read(Batch& batch, int64_t begin, int64_t end, Scratch& scratch
   float* targets = spec.targets > 0 ? batch.targets.data() + begin * spec.targets : nullptr;
   const double least_area = options_.augmentation.least_area;
   if (least_area == 0) dataset_->read_samples(samples, features, labels, targets);
+  for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
+    InputNumbers& numbers = batch.inputs[i];
+    const int64_t place = begin * spec.inputs[i].numbers();
+    InputArray out;
+    if (spec.inputs[i].integers)
+      out.integers = numbers.integers.data() + place;
+    else
+      out.floats = numbers.floats.data() + place;
+    dataset_->read_input(samples, i, out);
+  }
+  if (spec.masking != nullptr) {
+    float* const hidden = batch.inputs[*spec.find_input(TokenMasking::kInput)].floats.data();
+    mask(batch.epoch, samples, features, hidden + begin * features_);
+  }
   if (!options_.augmentation.any()) return;
   for (const int64_t sample : samples) {
     if (least_area > 0) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <memory_resource>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -39,7 +40,10 @@ class BatchMaker {
  private:
   void plan(Batch& batch, int64_t epoch, int64_t index, int part);
   // The weight of the labels of `count` samples, `order_[first]` and those behind it.
-  double weight_of_labels(int64_t first, int64_t count);
+  double weight_of_labels(int64_t first, int64_t count, int64_t epoch);
+  void mask(int64_t epoch, std::span<const int64_t> samples, float* features, float* hidden) const;
+  void check_given(std::span<const float> weights, int64_t sample) const;
+  Batch make_batch(std::size_t rows) const;
   void advance();
 
   std::shared_ptr<const Dataset> dataset_;
@@ -50,9 +54,10 @@ class BatchMaker {
   int64_t batches_;
   int64_t epoch_;
   int64_t index_ = 0;
-  std::pmr::vector<int32_t> labels_of_sample_;  // for label weights
-  std::pmr::vector<int64_t> order_;             // sample numbers in the order of one epoch
-  int64_t order_epoch_ = -1;                    // the epoch that order_ belongs to
+  std::pmr::vector<int64_t> order_;  // sample numbers in the order of one epoch
+  int64_t order_epoch_ = -1;         // the epoch that order_ belongs to
+  Batch sample_;                     // the labels and weights of one sample, see weight_of_labels()
+  LabelWeighing weighing_;           // of sample_
   // Positions in the global batch, for each pair of rows of the global batch and work item.
   std::map<std::pair<int64_t, int>, std::vector<int64_t>> parts_;
 };

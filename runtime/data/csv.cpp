@@ -103,7 +103,8 @@ class CsvParser {
   // A target that is named by its number is missing where all columns are features.
   bool lacks_target() const {
     if (options_.needs_target || known_ == nullptr) return false;
-    if (to_integer(options_.target)) return known_->columns.size() == width_;
+    if (to_integer(options_.target))
+      return known_->columns.size() + options_.inputs.size() + options_.texts.size() == width_;
     return !header_.empty() &&
            std::find(header_.begin(), header_.end(), options_.target) == header_.end();
   }
@@ -114,13 +115,19 @@ class CsvParser {
     const bool by_name = table_.labelled || !header_.empty();
     if (by_name)
       for (const std::string& feature : options_.features) add_feature(find_column(feature));
-    if (options_.features.empty() || !by_name) {
+    std::vector<std::size_t> inputs;
+    for (const std::string& input : options_.inputs) inputs.push_back(find_column(input));
+    for (const std::string& text : options_.texts) texts_.push_back(find_column(text));
+    if (texts_.empty() && (options_.features.empty() || !by_name)) {
       for (std::size_t i = 0; i < width_; ++i) {
-        if (i != target_) add_feature(i);
+        if (i != target_ && std::find(inputs.begin(), inputs.end(), i) == inputs.end())
+          add_feature(i);
       }
     }
+    const bool has_features = !features_.empty();
+    for (const std::size_t input : inputs) add_column(input);
     if (!by_name) table_.columns = known_->columns;
-    if (features_.empty()) {
+    if (!has_features && texts_.empty()) {
       throw DataError(
           name_ + ": no column is left for features; expected a column beside the target, and " +
           kCommas);
@@ -132,15 +139,21 @@ class CsvParser {
   }
 
   void add_feature(std::size_t column) {
+    add_column(column);
+    table_.columns.push_back(header_.empty() ? std::to_string(column) : header_[column]);
+  }
+
+  // Inputs are read behind the features, and taken out of them later.
+  void add_column(std::size_t column) {
     if (column == target_ ||
         std::find(features_.begin(), features_.end(), column) != features_.end()) {
-      throw DataError(
-          name_ + ": column " + std::to_string(column + 1) +
-          (column == target_ ? " is the target and a feature" : " is twice in dataset.features") +
-          "; expected each column once");
+      throw DataError(name_ + ": column " + std::to_string(column + 1) +
+                      (column == target_
+                           ? " is the target and a feature or an input"
+                           : " is twice in dataset.features and the columns of inputs") +
+                      "; expected each column once");
     }
     features_.push_back(column);
-    table_.columns.push_back(header_.empty() ? std::to_string(column) : header_[column]);
   }
 
   // What to do about a field in a column of numbers that is none: `change` it, or do without.
@@ -198,6 +211,9 @@ class CsvParser {
                        std::to_string(width_) + " as in the first line");
     }
     Part& part = table_.part;
+    std::vector<std::string> texts;
+    for (const std::size_t column : texts_) texts.push_back(record.fields[column]);
+    if (!texts.empty()) table_.texts.push_back(std::move(texts));
     options_.normalised ? add_features(record, part.doubles) : add_features(record, part.floats);
     if (!table_.labelled) {
       options_.classification ? part.targets.labels.push_back(0) : part.targets.values.push_back(0);
@@ -342,7 +358,7 @@ class CsvParser {
   std::vector<std::string> header_;  // these names; empty if there are none
   std::size_t width_ = 0;
   std::size_t target_ = std::numeric_limits<std::size_t>::max();  // no column
-  std::vector<std::size_t> features_;
+  std::vector<std::size_t> features_, texts_;
   std::map<std::string, Seen> classes_;
   CsvTable table_;
 };
@@ -351,6 +367,8 @@ bool has_header(Source& source, const std::string& name, const CsvOptions& optio
                 const CsvTable* known) {
   CsvReader reader(source, name);
   ColumnHints hints{options.target, options.features, {}};
+  for (const auto* more : {&options.texts, &options.inputs})
+    hints.features.insert(hints.features.end(), more->begin(), more->end());
   // Columns without a header are called by their places, which a sample may hold as well.
   if (known != nullptr && known->named && !options.needs_target) hints.columns = known->columns;
   return begins_with_header(reader, hints);
@@ -385,6 +403,7 @@ Parts load_csv(const std::string& train, const std::string& validation,
   }
   CsvOptions csv{options.features,      options.target, options.classification, options.classes,
                  options.needs_targets, options.header, options.normalises()};
+  const std::vector<std::string> of_inputs = columns_of(options.inputs);
   CsvTable known;
   if (options.preparation != nullptr) {
     known.columns = options.preparation->columns;
@@ -393,6 +412,10 @@ Parts load_csv(const std::string& train, const std::string& validation,
     known.named = options.preparation->named;
     known.part.title = "the data that the weights were trained on";
   }
+  csv.inputs = of_inputs;
+  // Integers of 32 bits have digits that float32 has not.
+  for (const InputSource& source : options.inputs)
+    csv.normalised = csv.normalised || (source.integers && !source.columns.empty());
   CsvTable table = read_csv(train, csv, options.preparation != nullptr ? &known : nullptr);
   Parts parts;
   parts.columns = table.columns;
@@ -401,6 +424,9 @@ Parts load_csv(const std::string& train, const std::string& validation,
   parts.labelled = table.labelled;
   if (!validation.empty()) parts.validation = read_csv(validation, csv, &table).part;
   parts.train = std::move(table.part);
+  if (of_inputs.empty()) return parts;
+  parts.inputs = take_columns(parts.train, options.inputs);
+  if (parts.validation) parts.validation_inputs = take_columns(*parts.validation, options.inputs);
   return parts;
 }
 

@@ -21,11 +21,15 @@ struct CsvOptions {
   bool needs_target = true;           // false: a table without the target's column is read as well
   std::optional<bool> header = std::nullopt;  // the first line is one; nothing: see csv_header.h
   bool normalised = false;                    // features keep all their digits (Part::doubles)
+  std::vector<std::string> inputs = {};       // columns that stand behind the features
+  // Columns that stay texts. With them, `features` are all features, and there may be none.
+  std::vector<std::string> texts = {};
 };
 
 // A table in memory: features as floats, and targets.
 struct CsvTable {
-  std::vector<std::string> columns;  // names of the features, or numbers
+  std::vector<std::string> columns;  // names of the features, or numbers; not of inputs
+  std::vector<std::vector<std::string>> texts = {};  // of each sample, by CsvOptions::texts
   Part part;
   bool named = false;    // the table has a header
   bool labelled = true;  // false: there is no column of targets, and all of them are 0

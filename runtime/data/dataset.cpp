@@ -2,14 +2,36 @@
 // better.
 #include "runtime/data/dataset.h"
 
+#include <algorithm>
+
 #include "runtime/data/resample.h"
+#include "runtime/error.h"
 
 namespace runtime::data {
 
-int64_t SampleSpec::features() const {
+namespace {
+
+int64_t product(const std::vector<int64_t>& dims) {
   int64_t count = 1;
-  for (const int64_t dim : shape) count *= dim;
+  for (const int64_t dim : dims) count *= dim;
   return count;
+}
+
+}  // namespace
+
+int64_t SampleInput::numbers() const { return product(shape); }
+
+int64_t SampleSpec::features() const { return product(shape); }
+
+std::optional<std::size_t> SampleSpec::find_input(const std::string& name) const {
+  const auto found = std::find_if(inputs.begin(), inputs.end(),
+                                  [&](const SampleInput& input) { return input.name == name; });
+  if (found == inputs.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - inputs.begin());
+}
+
+void Dataset::read_input(std::span<const int64_t>, std::size_t, InputArray) const {
+  throw InternalError(description() + " has named inputs, but no function that reads them");
 }
 
 void Dataset::read_samples(std::span<const int64_t> indices, float* features, int32_t* labels,

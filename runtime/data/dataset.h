@@ -4,13 +4,32 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "runtime/data/masking.h"
 #include "runtime/data/region.h"
 
 namespace runtime::data {
+
+// A further input of each sample, beside its features: a model may read it, or the loss as weights.
+// Equivalent to: an entry of the dictionary that a data set of PyTorch returns.
+struct SampleInput {
+  std::string name;             // [a-z][a-z0-9_]*
+  std::vector<int64_t> shape;   // of one sample; [1]: one number
+  bool integers = false;        // int32, else float32
+  int32_t least = 0, most = 0;  // integers: no sample has others than these and those between them
+  int64_t numbers() const;      // in one sample
+  bool operator==(const SampleInput&) const = default;
+};
+
+// Where numbers of an input are written; the pointer of the other type is null.
+struct InputArray {
+  float* floats = nullptr;
+  int32_t* integers = nullptr;
+};
 
 // What one sample consists of.
 struct SampleSpec {
@@ -25,7 +44,13 @@ struct SampleSpec {
   // How the data were prepared (preparation.h), which is saved with the weights as well; "": not
   // known.
   std::string preparation = {};
+  std::vector<SampleInput> inputs = {};  // with different names
+  int64_t vocabulary = 0;                // > 0: features are token ids in 0..vocabulary-1
+  // Hides tokens where batches are made; null: it hides none. Labels are the tokens themselves.
+  std::shared_ptr<const TokenMasking> masking = nullptr;
   int64_t features() const;  // numbers in the features of one sample
+  // The place of an input in `inputs`; nullopt: there is none of that name.
+  std::optional<std::size_t> find_input(const std::string& name) const;
 };
 
 // A data set, which is immutable after construction; any number of threads may call the read
@@ -50,6 +75,10 @@ class Dataset {
   // faster than one by one override this function.
   virtual void read_samples(std::span<const int64_t> indices, float* features, int32_t* labels,
                             float* targets) const;
+  // Writes input `input` of spec().inputs of several samples, one behind the other in the order of
+  // `indices`. Data sets with such inputs override it.
+  virtual void read_input(std::span<const int64_t> indices, std::size_t input,
+                          InputArray out) const;
   // Images only. Chooses a region of image `index` and writes it, scaled to spec().shape as
   // Resampler does and normalised. `scratch` has room for the features of a sample. Data sets that
   // can read a part of an image override it.

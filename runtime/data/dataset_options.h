@@ -16,6 +16,14 @@ namespace runtime::data {
 
 struct RecordsPair;
 
+// Where a named input of the samples comes from: a file, or columns of a table.
+struct InputSource {
+  std::string name;
+  std::string path, validation_path;      // NPY files; "": columns
+  std::vector<std::string> columns = {};  // csv: names or numbers from 0
+  bool integers = false;                  // int32, else float32
+};
+
 // The section [dataset] of the configuration in the types of this room; names and defaults are the
 // same.
 struct DatasetOptions {
@@ -29,11 +37,16 @@ struct DatasetOptions {
   std::string target_path;  // idx: labels; npy: labels or targets
   std::string validation_path;
   std::string validation_target_path;
-  std::vector<std::string> features;  // csv: names or numbers from 0; empty: all but target
-  std::string target;                 // csv: name or number from 0; -1: the last column
-  // csv: whether the first line is the header; nothing: its fields tell
+  std::vector<InputSource> inputs;    // idx, npy, cifar10, csv
+  std::vector<std::string> features;  // csv: names or numbers from 0; empty: all but the others
+  std::vector<std::string> texts;     // sentences: columns with one text or two
+  std::string target;                 // csv, sentences: name or number from 0; -1: the last column
+  // csv, sentences: whether the first line is the header; nothing: its fields tell
   std::optional<bool> header = std::nullopt;
   bool classification = true;   // classification; otherwise regression
+  bool masked_token = false;    // text, tokens: some tokens are hidden, which are to be filled in
+  double mask_share = 0;        // of the tokens, which are hidden
+  std::string mask_token;       // the token that stands for a hidden one
   bool next_token = false;      // synthetic, plugins: the samples are windows of tokens
   double validation_split = 0;  // 0..1: taken from the end of the training samples
   int64_t samples = 0;          // synthetic: number of samples
@@ -51,6 +64,7 @@ struct DatasetOptions {
   std::string tokenizer_path;            // gpt2: folder with vocab.json and merges.txt; hf: file
   bool replaces_invalid_utf8 = false;    // text: bytes that are none become U+FFFD, else an error
   std::string token_type = "uint16";     // tokens: uint16 | uint32
+  std::string separator;                 // text, tokens: the token that ends a document; "": none
   int64_t stride = 0;                    // text, tokens: tokens between samples; 0: context length
   std::vector<std::string> search_path;  // folders that are searched for well-known data sets
   // How the data of the model were prepared that will see the samples: statistics and names are

@@ -18,6 +18,20 @@ uint32_t add(uint32_t crc, const std::vector<T>& numbers) {
   return crc32(numbers.data(), numbers.size() * sizeof(T), crc);
 }
 
+uint32_t add_input(uint32_t crc, const Dataset& dataset, std::size_t input, int64_t sample) {
+  const SampleInput& spec = dataset.spec().inputs[input];
+  const auto count = static_cast<std::size_t>(spec.numbers());
+  std::vector<float> floats(spec.integers ? 0 : count);
+  std::vector<int32_t> integers(spec.integers ? count : 0);
+  InputArray out;
+  if (spec.integers)
+    out.integers = integers.data();
+  else
+    out.floats = floats.data();
+  dataset.read_input({&sample, 1}, input, out);
+  return add(add(crc, floats), integers);
+}
+
 }  // namespace
 
 std::string fingerprint(const Dataset& dataset) {
@@ -34,6 +48,8 @@ std::string fingerprint(const Dataset& dataset) {
     if (!labels.empty()) dataset.read_labels(sample, labels.data());
     if (!targets.empty()) dataset.read_targets(sample, targets.data());
     crc = add(add(add(crc, features), labels), targets);
+    for (std::size_t input = 0; input < spec.inputs.size(); ++input)
+      crc = add_input(crc, dataset, input, sample);
   }
   char text[64];
   std::snprintf(text, sizeof(text), "%lld samples, checksum %08x",

@@ -4,8 +4,10 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/data/dataset_options.h"
+#include "runtime/data/inputs.h"
 #include "runtime/data/part.h"
 
 namespace runtime::data {
@@ -23,6 +25,8 @@ struct Parts {
   std::vector<std::string> columns = {}, class_names = {};  // as in Preparation
   bool named = false;                                       // as in Preparation
   bool labelled = true;                                     // as in DatasetPair
+  // Inputs that were columns of the tables.
+  std::vector<InputColumn> inputs = {}, validation_inputs = {};
 };
 
 // Null or an empty name means that there is no validation file.
@@ -39,6 +43,9 @@ DatasetPair open_images(const DatasetOptions& options);
 // Open data sets of these formats, which divide the tokens by validation_split.
 DatasetPair open_text(const DatasetOptions& options);
 DatasetPair open_tokens(const DatasetOptions& options);
+
+// Opens tables whose columns dataset.texts hold one text or two for each sample.
+DatasetPair open_sentences(const DatasetOptions& options);
 
 // Searches `options.search_path` for a well-known data set, and returns the options with its folder
 // and constants filled in. Throws DataError that names every folder searched and what to install.

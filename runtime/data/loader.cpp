@@ -180,6 +180,11 @@ Batch zero_batch(const SampleSpec& spec, int64_t rows) {
   batch.features.assign(features, 0.0f);
   if (spec.classes > 0) batch.labels.assign(count * static_cast<std::size_t>(spec.labels), 0);
   batch.targets.assign(count * static_cast<std::size_t>(spec.targets), 0.0f);
+  for (const SampleInput& input : spec.inputs) {
+    const std::size_t numbers = count * static_cast<std::size_t>(input.numbers());
+    InputNumbers& zeros = batch.inputs.emplace_back();
+    input.integers ? zeros.integers.assign(numbers, 0) : zeros.floats.assign(numbers, 0);
+  }
   return batch;
 }
 

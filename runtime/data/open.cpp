@@ -8,6 +8,7 @@
 #include <set>
 
 #include "runtime/data/formats.h"
+#include "runtime/data/inputs.h"
 #include "runtime/data/memory_dataset.h"
 #include "runtime/data/records.h"
 #include "runtime/data/standardize.h"
@@ -80,6 +81,20 @@ FeatureStatistics standardize_parts(Parts& parts, int64_t training,
   return statistics;
 }
 
+// Reads the inputs of one part that have files of their own.
+void read_inputs(const DatasetOptions& options, bool validation, const Dataset& part,
+                 std::vector<InputColumn>& columns) {
+  for (const InputSource& source : options.inputs) {
+    if (source.path.empty()) continue;
+    const std::string& path = validation ? source.validation_path : source.path;
+    if (path.empty()) {
+      refuse("dataset.input \"" + source.name + "\" has no validation_path, but " +
+             part.description() + " are validation samples; give the file of their input");
+    }
+    columns.push_back(read_input_file(source, path, part.size(), part.description()));
+  }
+}
+
 DatasetPair open_parts(Parts parts, const DatasetOptions& options) {
   if (const char* title = well_known_title(options.name)) parts.train.title = title;
   if (parts.validation && !options.name.empty()) parts.validation->title = parts.train.title;
@@ -92,9 +107,14 @@ DatasetPair open_parts(Parts parts, const DatasetOptions& options) {
   preparation.named = parts.named;
   const Normalization normalization{options.mean, options.std};
   DatasetPair pair{make_memory_dataset(std::move(parts.train), normalization), nullptr};
+  read_inputs(options, false, *pair.train, parts.inputs);
   if (parts.validation) {
     pair.validation = make_memory_dataset(std::move(*parts.validation), normalization);
+    read_inputs(options, true, *pair.validation, parts.validation_inputs);
+    agree(parts.inputs, parts.validation_inputs, pair.validation->description());
+    pair.validation = with_inputs(std::move(pair.validation), std::move(parts.validation_inputs));
   }
+  pair.train = with_inputs(std::move(pair.train), std::move(parts.inputs));
   pair.preparation = std::move(preparation);
   pair.labelled = parts.labelled;
   return pair;
@@ -149,23 +169,24 @@ const std::vector<FormatRow>& formats() {
       {"idx",
        open_idx,
        {"path", "target_path", "validation_path", "validation_target_path", "mean", "standardize",
-        "resize", "task"}},
+        "resize", "task", "input"}},
       {"cifar10",
        [](const Options& o) {
          return open_parts(load_cifar10(o.path, o.validation_split == 0), o);
        },
-       {"path", "mean", "standardize", "resize"}},
+       {"path", "mean", "standardize", "resize", "input"}},
       {"csv",
        [](const Options& o) { return open_parts(load_csv(o.path, o.validation_path, o), o); },
        {"path", "validation_path", "features", "target", "header", "mean", "standardize", "resize",
-        "task"}},
+        "task", "input", "columns"}},
       {"npy",
        [](const Options& o) { return open_parts(load_two_files(o, load_npy), o); },
        {"path", "target_path", "validation_path", "validation_target_path", "mean", "standardize",
-        "resize", "task"}},
+        "resize", "task", "input"}},
       {"images", open_images, {"path", "validation_path", "mean", "resize"}, true},
       {"text", open_text, {"path", "validation_path"}},
       {"tokens", open_tokens, {"path", "validation_path"}},
+      {"sentences", open_sentences, {"path", "validation_path", "target", "header", "task"}},
       {"synthetic", open_synthetic, {"samples", "resize", "task"}}};
   return all;
 }
@@ -204,6 +225,8 @@ void check_unused(const DatasetOptions& o, std::set<std::string> uses) {
   refuse_if(!o.features.empty(), "features");
   refuse_if(!o.target.empty(), "target");
   refuse_if(o.header.has_value(), "header");
+  refuse_if(!o.inputs.empty(), "input", "input (a table [[dataset.input]])");
+  refuse_if(!columns_of(o.inputs).empty(), "columns", "input.columns");
   refuse_if(!o.path.empty(), "path");
   refuse_if(o.samples != 0, "samples");
   refuse_if(o.normalises(), "mean", "mean, dataset.std or dataset.standardize");
@@ -250,6 +273,7 @@ bool is_table(const std::string& format) {
 
 DatasetPair open_dataset(const DatasetOptions& options) {
   check_resize(options);
+  check_sources(options.inputs);
   DatasetOptions resolved = options.name.empty() ? options : resolve_well_known(options);
   const FormatRow& format = format_of(resolved);
   check_unused(resolved, format.uses);

@@ -19,7 +19,8 @@ enum class RandomUse : uint32_t {
   kSyntheticOffset = 3,
   kAugment = 4,
   kGeneration = 5,
-  kRegion = 6
+  kRegion = 6,
+  kMasking = 7
 };
 
 // Returns block `block` of the random numbers that `seed` gives for `use` and `sub`, for example an

@@ -90,6 +90,22 @@ class RecordDataset final : public Dataset {
     if (labels != nullptr) check_labels(indices, labels);
   }
 
+  void read_input(std::span<const int64_t> indices, std::size_t input,
+                  InputArray out) const override {
+    const SampleInput& spec = spec_.inputs[input];
+    void* const to = spec.integers ? static_cast<void*>(out.integers) : out.floats;
+    records_->read_input(indices, input, to);
+    if (!spec.integers) return;
+    const auto each = static_cast<std::size_t>(spec.numbers());
+    for (std::size_t i = 0; i < indices.size() * each; ++i) {
+      if (out.integers[i] >= spec.least && out.integers[i] <= spec.most) continue;
+      throw DataError(records_->spec().title + ": sample " + std::to_string(indices[i / each]) +
+                      " has " + std::to_string(out.integers[i]) + " in the input " + spec.name +
+                      "; expected a number from " + std::to_string(spec.least) + " to " +
+                      std::to_string(spec.most) + ", as the reader has announced");
+    }
+  }
+
  private:
   void check_labels(std::span<const int64_t> indices, const int32_t* labels) const {
     const auto each = static_cast<std::size_t>(spec_.labels);
@@ -137,6 +153,7 @@ SampleSpec spec_of(const RecordSpec& record, const DatasetOptions& options) {
   check_record_size(record);
   SampleSpec spec;
   spec.shape = record.shape;
+  spec.inputs = record.inputs;
   if (options.classification != (record.classes > 0)) {
     unexpected(record, record.classes > 0 ? "classes as targets" : "numbers as targets",
                options.classification ? "classes" : "numbers, for dataset.task = \"regression\"");
@@ -154,6 +171,7 @@ SampleSpec spec_of(const RecordSpec& record, const DatasetOptions& options) {
             (options.next_token ? ", one for each token" : ", or dataset.task = \"next_token\""));
   }
   spec.classes = options.classes > 0 ? options.classes : record.classes;
+  if (options.next_token) spec.vocabulary = spec.classes;
   if (spec.classes < record.classes) {
     unexpected(record, std::to_string(record.classes) + " classes",
                "at most " + std::to_string(spec.classes) + " (dataset.classes)");
@@ -170,6 +188,8 @@ void check_validation(const RecordSpec& validation, const RecordSpec& train,
                "the shape " + shape_text(validation.shape) + (validation.bytes ? " of bytes" : ""),
                shape_text(train.shape) + (train.bytes ? " of bytes" : "") + ", as " + train.title);
   }
+  if (validation.inputs != train.inputs)
+    unexpected(validation, "other inputs", "those of " + train.title);
   const bool same_kind = (validation.classes > 0) == (train.classes > 0);
   if (!same_kind || validation.targets != train.targets || validation.classes > spec.classes) {
     unexpected(validation,
@@ -197,6 +217,10 @@ FeatureStatistics measure_records(const std::shared_ptr<const Records>& records,
 }
 
 }  // namespace
+
+void Records::read_input(std::span<const int64_t>, std::size_t, void*) const {
+  throw InternalError(spec().title + " has named inputs, but no function that reads them");
+}
 
 bool is_of_plugin(const std::string& format) { return format.find('.') != std::string::npos; }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/data/dataset.h"
 #include "runtime/data/dataset_options.h"
 
 namespace runtime::data {
@@ -21,6 +22,7 @@ struct RecordSpec {
   int64_t samples = 0;
   int64_t classes = 0;  // > 0: targets are int32 labels below it; else they are float32
   int64_t targets = 1;  // numbers in the target of one sample
+  std::vector<SampleInput> inputs = {};
 };
 
 // Records, which are immutable after construction. Any thread may read any of them at any time.
@@ -32,6 +34,9 @@ class Records {
   // the other, in the types that spec() says. Either may be null, if it is not wanted. Throws
   // DataError.
   virtual void read(std::span<const int64_t> indices, void* features, void* targets) const = 0;
+  // Writes input `input` of spec().inputs of these records, densely one after the other, in its
+  // type. Throws DataError.
+  virtual void read_input(std::span<const int64_t> indices, std::size_t input, void* out) const;
 };
 
 // The records of the splits of a data set. Validation may be null.

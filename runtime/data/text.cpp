@@ -1,4 +1,5 @@
 // Data sets of language models: texts, files of token ids, generated tokens.
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 
@@ -13,6 +14,20 @@
 #include "runtime/tokenizer/utf8.h"
 
 namespace runtime::data {
+
+int32_t token_of(const std::string& key, const std::string& text, const Tokenizer& tokenizer) {
+  std::vector<int32_t> ids;
+  tokenizer.encode(text, "dataset." + key, [&](int32_t id) { ids.push_back(id); });
+  if (ids.size() == 1) return ids[0];
+  for (int32_t id = 0; id < tokenizer.vocabulary(); ++id) {
+    if (tokenizer.decode({&id, 1}) == text) return id;
+  }
+  throw ConfigurationError(
+      "dataset." + key + " = \"" + text + "\" is " + std::to_string(ids.size()) +
+      " tokens; expected one, for example \"<|endoftext|>\" or \"[MASK]\" where "
+      "the tokenizer has it, or a number where it has no texts");
+}
+
 namespace {
 
 // All token ids of the files, before they are divided into samples.
@@ -20,7 +35,28 @@ struct Text {
   std::shared_ptr<const Tokens> train, validation;  // validation is null if it has no file of its
                                                     // own
   SampleSpec spec;                                  // vocabulary and characters
+  int32_t separator = -1;                           // see Windows
 };
+
+// Sets what the options say about single tokens.
+void read_marks(const DatasetOptions& options, const Tokenizer& tokenizer, Text& text) {
+  const auto find = [&](const std::string& key, const std::string& token) {
+    const int32_t id = token_of(key, token, tokenizer);
+    if (id < text.spec.classes) return id;
+    throw ConfigurationError("dataset." + key + " = \"" + token + "\" is token " +
+                             std::to_string(id) + "; expected one below dataset.classes, " +
+                             std::to_string(text.spec.classes));
+  };
+  if (!options.separator.empty()) text.separator = find("separator", options.separator);
+  if (!options.masked_token) return;
+  TokenMasking masking{
+      options.mask_share, find("mask_token", options.mask_token), text.spec.classes, {}};
+  masking.kept.resize(static_cast<std::size_t>(text.spec.classes));
+  const int64_t named = std::min(tokenizer.vocabulary(), text.spec.classes);
+  for (int32_t id = 0; id < named; ++id)
+    masking.kept[static_cast<std::size_t>(id)] = tokenizer.is_special(id);
+  text.spec.masking = std::make_shared<TokenMasking>(std::move(masking));
+}
 
 template <class Id>
 std::shared_ptr<const Tokens> ids_of(const std::string& text, const std::string& name,
@@ -57,6 +93,7 @@ Text read_texts(const DatasetOptions& options) {
   }
   const auto tokenizer = make_tokenizer(options, result.spec.characters, 0);
   result.spec.classes = tokenizer->vocabulary();
+  read_marks(options, *tokenizer, result);
   result.train = tokens_of(text, options.path, *tokenizer);
   if (!options.validation_path.empty()) {
     result.validation =
@@ -76,6 +113,8 @@ Text open_token_files(const DatasetOptions& options) {
   if (vocabulary = options.classes; vocabulary == 0 && !options.tokenizer.empty())
     vocabulary = make_tokenizer(options, "", 0)->vocabulary();
   if (vocabulary == 0) vocabulary = count_vocabulary(*open(options.path, kMaxVocabulary));
+  if (!options.separator.empty() || options.masked_token)
+    read_marks(options, *make_tokenizer(options, "", vocabulary), result);
   result.train = open(options.path, vocabulary);
   if (!options.validation_path.empty())
     result.validation = open(options.validation_path, vocabulary);
@@ -98,14 +137,16 @@ DatasetPair open_language(const DatasetOptions& options, Text (*read)(const Data
   const int64_t training = training_samples(size, options.validation_split, "tokens");
   const int64_t stride = options.stride > 0 ? options.stride : context;
   DatasetPair pair;
-  pair.train = make_token_dataset(text.train, {0, training, context, stride}, text.spec, title);
+  const auto windows = [&](const std::shared_ptr<const Tokens>& tokens, int64_t begin, int64_t end,
+                           int64_t step) {
+    return make_token_dataset(tokens, {begin, end, context, step, text.separator}, text.spec,
+                              title);
+  };
+  pair.train = windows(text.train, 0, training, stride);
   if (text.validation != nullptr) {
-    const int64_t end = text.validation->size();
-    pair.validation =
-        make_token_dataset(text.validation, {0, end, context, context}, text.spec, title);
+    pair.validation = windows(text.validation, 0, text.validation->size(), context);
   } else if (training < size) {
-    pair.validation =
-        make_token_dataset(text.train, {training, size, context, context}, text.spec, title);
+    pair.validation = windows(text.train, training, size, context);
   }
   return pair;
 }

@@ -30,6 +30,9 @@ std::string tokenizer_identity(const DatasetOptions& options);
 TokenizerPointer make_tokenizer(const DatasetOptions& options, const std::string& characters,
                                 int64_t vocabulary);
 
+// The token whose text is `text`, the value of a key of [dataset]. Throws ConfigurationError.
+int32_t token_of(const std::string& key, const std::string& text, const Tokenizer& tokenizer);
+
 }  // namespace runtime::data
 
 #endif  // RUNTIME_DATA_TOKENIZER_H_

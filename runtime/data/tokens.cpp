@@ -98,6 +98,9 @@ class TokenDataset final : public Dataset {
       : tokens_(std::move(tokens)), windows_(windows), spec_(std::move(spec)), title_(title) {
     spec_.shape = {windows.context};
     spec_.labels = windows.context;
+    spec_.vocabulary = spec_.classes;
+    if (windows.separator >= 0 || spec_.masking != nullptr)
+      spec_.inputs = token_inputs(windows.context, spec_.masking != nullptr);
     const int64_t count = windows.end - windows.begin;
     if (count < windows.context + 1) {
       throw DataError(title + ": " + std::to_string(count) +
@@ -129,13 +132,36 @@ class TokenDataset final : public Dataset {
 
   int32_t label(int64_t index) const override {
     int32_t id = 0;
-    tokens_->read(begin_of(index) + 1, 1, &id);
+    tokens_->read(begin_of(index) + first_label(), 1, &id);
     return id;
   }
   void read_labels(int64_t index, int32_t* out) const override {
-    tokens_->read(begin_of(index) + 1, windows_.context, out);
+    tokens_->read(begin_of(index) + first_label(), windows_.context, out);
   }
   void read_targets(int64_t, float*) const override {}
+  void read_input(std::span<const int64_t> indices, std::size_t input,
+                  InputArray out) const override {
+    const int64_t count = static_cast<int64_t>(indices.size()) * windows_.context;
+    if (input == kMasked) {
+      std::fill_n(out.floats, count, 1.0f);
+      return;
+    }
+    if (input == kSegments) {
+      std::fill_n(out.integers, count, 0);
+      return;
+    }
+    const bool positions = input == kPositions;
+    for (const int64_t index : indices) {
+      tokens_->read(begin_of(index), windows_.context, out.integers);
+      int32_t document = 0, position = 0;
+      for (int64_t i = 0; i < windows_.context; ++i) {
+        const bool ends = *out.integers == windows_.separator;
+        *out.integers++ = positions ? position : document;
+        position = ends ? 0 : position + 1;
+        document += ends ? 1 : 0;
+      }
+    }
+  }
 
   std::string description() const override {
     return title_ + ", " + std::to_string(windows_.end - windows_.begin) + " tokens of " +
@@ -144,6 +170,8 @@ class TokenDataset final : public Dataset {
   }
 
  private:
+  enum : std::size_t { kDocuments, kPositions, kSegments, kMasked };  // as token_inputs()
+  int64_t first_label() const { return spec_.masking != nullptr ? 0 : 1; }
   int64_t begin_of(int64_t index) const { return windows_.begin + index * windows_.stride; }
 
   std::shared_ptr<const Tokens> tokens_;
@@ -171,6 +199,15 @@ std::shared_ptr<const Tokens> open_token_file(const std::string& path, int width
 std::shared_ptr<const Tokens> make_synthetic_tokens(int64_t size, int64_t vocabulary,
                                                     uint64_t seed) {
   return std::make_shared<SyntheticTokens>(size, vocabulary, seed);
+}
+
+std::vector<SampleInput> token_inputs(int64_t context, bool masked) {
+  const auto last = static_cast<int32_t>(context - 1);
+  std::vector<SampleInput> inputs = {{"documents", {context}, true, 0, last},
+                                     {"positions", {context}, true, 0, last},
+                                     {"segments", {context}, true, 0, 0}};
+  if (masked) inputs.push_back({TokenMasking::kInput, {context}, false});
+  return inputs;
 }
 
 int64_t count_vocabulary(const Tokens& tokens) {

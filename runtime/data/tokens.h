@@ -45,10 +45,19 @@ struct Windows {
   int64_t begin = 0, end = 0;  // range of the tokens that samples may contain
   int64_t context = 0;         // tokens of one sample
   int64_t stride = 0;          // tokens from the beginning of one window to that of the next
+  // The token that ends a document; -1: none is known. With it, or with masking, samples have
+  // inputs of integers for each of their tokens: "documents", to which of the window's documents it
+  // belongs, "positions", its place in that document, both from 0, and "segments", which are 0.
+  int32_t separator = -1;
 };
 
+// The inputs that windows of so many tokens have with a separator, or with masking.
+std::vector<SampleInput> token_inputs(int64_t context, bool masked);
+
 // Makes a data set whose samples are windows; the labels of a sample are the tokens that follow
-// each of its tokens. `spec` gives the vocabulary (as classes) and the characters. Throws DataError
+// each of its tokens. `spec` gives the vocabulary (as classes) and the characters. With
+// spec.masking the labels are the tokens of the window itself, and samples have the input
+// TokenMasking::kInput as well, which is 1 for each token until some are hidden. Throws DataError
 // if there is no window, or more windows than their order can be stored for.
 std::shared_ptr<const Dataset> make_token_dataset(std::shared_ptr<const Tokens> tokens,
                                                   const Windows& windows, SampleSpec spec,

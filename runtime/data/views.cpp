@@ -32,18 +32,23 @@ class RangeView final : public Dataset {
   }
   void read_samples(std::span<const int64_t> indices, float* features, int32_t* labels,
                     float* targets) const override {
-    if (begin_ == 0) return base_->read_samples(indices, features, labels, targets);
-    std::array<int64_t, 64> shifted;  // in pieces, so that nothing is allocated
-    while (!indices.empty()) {
-      const std::size_t count = std::min(indices.size(), shifted.size());
-      for (std::size_t i = 0; i < count; ++i) shifted[i] = begin_ + indices[i];
-      base_->read_samples({shifted.data(), count}, features, labels, targets);
-      indices = indices.subspan(count);
-      const auto moved = static_cast<int64_t>(count);
+    for_pieces(indices, [&](std::span<const int64_t> piece) {
+      base_->read_samples(piece, features, labels, targets);
+      const auto moved = static_cast<int64_t>(piece.size());
       features += moved * spec().features();
       if (labels != nullptr) labels += moved * spec().labels;
       if (targets != nullptr) targets += moved * spec().targets;
-    }
+    });
+  }
+  void read_input(std::span<const int64_t> indices, std::size_t input,
+                  InputArray out) const override {
+    const int64_t numbers = spec().inputs[input].numbers();
+    for_pieces(indices, [&](std::span<const int64_t> piece) {
+      base_->read_input(piece, input, out);
+      const auto moved = static_cast<int64_t>(piece.size()) * numbers;
+      if (out.floats != nullptr) out.floats += moved;
+      if (out.integers != nullptr) out.integers += moved;
+    });
   }
   void read_region(int64_t index, const RandomRegion& region, float* out,
                    float* scratch) const override {
@@ -55,6 +60,19 @@ class RangeView final : public Dataset {
   }
 
  private:
+  // Calls `read` with the samples of the base, in pieces, so that nothing is allocated.
+  template <class Read>
+  void for_pieces(std::span<const int64_t> indices, const Read& read) const {
+    if (begin_ == 0) return read(indices);
+    std::array<int64_t, 64> shifted;
+    while (!indices.empty()) {
+      const std::size_t count = std::min(indices.size(), shifted.size());
+      for (std::size_t i = 0; i < count; ++i) shifted[i] = begin_ + indices[i];
+      read(std::span<const int64_t>(shifted.data(), count));
+      indices = indices.subspan(count);
+    }
+  }
+
   std::shared_ptr<const Dataset> base_;
   int64_t begin_, size_;
 };
@@ -106,6 +124,10 @@ class ResizeView final : public Dataset {
   }
   int32_t label(int64_t index) const override { return base_->label(index); }
   void read_targets(int64_t index, float* out) const override { base_->read_targets(index, out); }
+  void read_input(std::span<const int64_t> indices, std::size_t input,
+                  InputArray out) const override {
+    base_->read_input(indices, input, out);
+  }
   std::string description() const override {
     return base_->description() + ", resized to " + shape_text(spec_.shape);
   }

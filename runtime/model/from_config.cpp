@@ -7,11 +7,11 @@ namespace runtime::model {
 
 namespace {
 
-// Calls f for every layer of type `Type`, also for those inside of other layers.
+// Calls f(layer, kind) for every layer of type `Type`, also for those inside of other layers.
 template <class Type, class F>
 void for_each(std::vector<Layer>& layers, const F& f) {
   for (Layer& layer : layers) {
-    if (auto* found = std::get_if<Type>(&layer.kind)) f(*found);
+    if (auto* found = std::get_if<Type>(&layer.kind)) f(layer, *found);
     for (std::vector<Layer>* inside : lists_of(layer)) for_each<Type>(*inside, f);
   }
 }
@@ -27,7 +27,12 @@ void set_outputs(std::vector<Layer>& layers, int64_t outputs) {
   }
   linear->features = outputs;
   if (linear->tie.empty()) return;
-  for_each<Embedding>(layers, [&](Embedding& e) { e.vocabulary = outputs; });
+  for_each<Embedding>(layers, [&](const Layer& layer, Embedding& e) {
+    const std::string last = linear->tie.substr(linear->tie.rfind('.') + 1);
+    const bool by_number = layer.name.empty() && last.starts_with(Embedding::kShortName);
+    if (by_number || linear->tie == layer.name || linear->tie.ends_with("." + layer.name))
+      e.vocabulary = outputs;
+  });
 }
 
 }  // namespace
@@ -36,7 +41,11 @@ Model model_from_config(const config::Model& config) {
   Model model{config.input, to_layers(config.layers), config.init};
   if (config.outputs > 0) set_outputs(model.layers, config.outputs);
   if (config.dropout >= 0) {
-    for_each<Dropout>(model.layers, [&](Dropout& d) { d.probability = config.dropout; });
+    for_each<Dropout>(model.layers,
+                      [&](const Layer&, Dropout& d) { d.probability = config.dropout; });
+    for_each<Attention>(model.layers, [&](const Layer&, Attention& a) {
+      if (a.options.probability > 0) a.options.probability = config.dropout;
+    });
   }
   return model;
 }

@@ -11,7 +11,7 @@
 #include "runtime/config/layer.h"
 #include "runtime/config/open_operation.h"
 #include "runtime/graph/build.h"
-#include "runtime/model/rotations.h"
+#include "runtime/model/token_layer.h"
 
 namespace runtime::model {
 
@@ -52,9 +52,12 @@ struct AdaptiveAvgPool2d {
 
   int64_t height = 1, width = 1;  // of the output; they must divide those of the input
 };
+// Mean over an image or over tokens.
 struct GlobalAvgPool {
   static constexpr const char* kShortName = "global_pool";
-};  // mean over an image or over tokens
+
+  std::string documents = {};  // as Attention::documents; tokens that are padding do not count
+};
 struct Flatten {
   static constexpr const char* kShortName = "flatten";
 };
@@ -88,47 +91,15 @@ struct LayerNorm {
   static constexpr const char* kShortName = "ln";
 
   double epsilon = 1e-5;
+  bool bias = true;
 };
-// Divides the features of each sample, token or pixel by their root mean square; or those of each
-// of `heads` equal parts, which share the weight.
-struct RmsNorm {
-  static constexpr const char* kShortName = "rms_norm";
+// A named input of the samples, in place of the result of the layer before it.
+struct Input {
+  static constexpr const char* kShortName = "input";
 
-  double epsilon = 1e-6;
-  int64_t heads = 1;
-};
-// Turns pairs of features of each head by angles that grow with the token's place.
-struct Rotary {
-  static constexpr const char* kShortName = "rotary";
-
-  int64_t heads = 1;
-  Rotations rotations;
-};
-// Token ids [N, T] -> rows of a learned table [N, T, features].
-struct Embedding {
-  static constexpr const char* kShortName = "embedding";
-
-  int64_t vocabulary = 0, features = 0;
-};
-// Adds the first rows of a learned table to the tokens. If `length` is 0, the table has as many
-// rows as a sample has tokens.
-struct PositionEmbedding {
-  static constexpr const char* kShortName = "position";
-
-  int64_t length = 0;
-};
-// Attention of tokens. Queries, keys and values lie side by side in the input, heads * D, key_heads
-// * D and key_heads * D features; or each is the result of a list of layers, of which an empty one
-// is the input itself. The result has heads * D features.
-struct Attention {
-  static constexpr const char* kShortName = "attention";
-
-  // Heads, causality, window, scale and probability of dropout; the other members are not used.
-  graph::DotProductAttention options;
-  std::vector<Layer> query, key, value;
-  bool prefix = true;
-
-  bool is_packed() const { return query.empty() && key.empty() && value.empty(); }
+  std::string input = {};           // its name in the data set
+  std::vector<int64_t> shape = {};  // of one sample, as Model::input; empty: that of the features
+  bool integers = false;            // int32, else the type of the model
 };
 // An operation that a plugin brings, or a formula of layer_types.cpp; its learned parameters are
 // those that are declared with it.
@@ -163,20 +134,13 @@ struct Join {
   JoinBy by = JoinBy::kAdd;
   bool prefix = true;
 };
-// y = function(gate(x)) * up(x): SwiGLU and its relatives.
-struct Gated {
-  static constexpr const char* kShortName = "gated";
-
-  std::vector<Layer> gate, up;
-  int32_t function = RT_ACTIVATION_SILU;
-  bool prefix = true;
-};
 
 // One layer of any type, with the keys that all types have.
 struct Layer {
   std::variant<Conv2d, Linear, Pool2d, AdaptiveAvgPool2d, GlobalAvgPool, Flatten, ImageToTokens,
                Activation, Softmax, Dropout, BatchNorm, LayerNorm, RmsNorm, Embedding,
-               PositionEmbedding, Rotary, Attention, Open, Block, Residual, Join, Gated>
+               PositionEmbedding, Rotary, Attention, Input, FirstToken, Open, Block, Residual, Join,
+               Gated>
       kind;
   std::string name;            // empty: the short name of the type and a number, "conv1"
   int32_t activation = 0;      // RT_ACTIVATION_*, applied to the output; 0: none

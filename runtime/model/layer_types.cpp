@@ -255,7 +255,44 @@ DeclaredLayer layer_norm() {
   return declare<LayerNorm>(
       "layer_norm",
       "Normalisation over the features of each sample or token, the channels of each pixel.",
-      {key("eps", &LayerNorm::epsilon, "added to the variance").in(kAboveZeroToOne)}, kActivation);
+      {key("eps", &LayerNorm::epsilon, "added to the variance").in(kAboveZeroToOne),
+       key("bias", &LayerNorm::bias, "add a number per feature").brief()},
+      kActivation);
+}
+
+DeclaredLayer global_avg_pool() {
+  return declare<GlobalAvgPool>(
+      "global_avg_pool", "Mean over height and width, or over tokens: to vectors.",
+      {key("documents", &GlobalAvgPool::documents,
+           "tokens: named input, as that of attention; those below 0 are padding and do not count")
+           .brief()});
+}
+
+DeclaredLayer input() {
+  const auto shape = custom<Input>(
+      {.name = "shape",
+       .type = Type::kIntegers,
+       .default_text = "[]",
+       .range = kWidth,
+       .max_items = 3,
+       .documentation = "of a sample: [features], [length] or [channels, height, width]; []: that "
+                        "of model.input",
+       .brief = true},
+      [](const Setting& v, Input& input) {
+        for (const Setting& item : v.items) input.shape.push_back(item.integer);
+      });
+  const auto type = custom<Input>(
+      {.name = "values",
+       .default_text = "\"numbers\"",
+       .choices = {"numbers", "integers"},
+       .documentation = "integers of 32 bits, as token ids and categories are, or numbers"},
+      [](const Setting& v, Input& input) {
+        input.integers = row_of<bool>("values", v.string, {{"numbers", false}, {"integers", true}});
+      });
+  return declare<Input>("input",
+                        "A named input of the samples ([[dataset.input]], dataset.separator), in "
+                        "place of the result of the layer before it.",
+                        {key("input", &Input::input, "its name").required(), shape, type});
 }
 
 DeclaredLayer residual() {
@@ -298,8 +335,7 @@ std::vector<DeclaredLayer> general_layers() {
       pool("max_pool2d", "Largest element of each window.", true),
       pool("avg_pool2d", "Mean of each window.", false),
       adaptive_avg_pool2d(),
-      declare<GlobalAvgPool>("global_avg_pool",
-                             "Mean over height and width, or over tokens: to vectors.", {}),
+      global_avg_pool(),
       declare<Flatten>("flatten", "Samples to vectors, in the order channels, height, width.", {}),
       declare<ImageToTokens>("image_to_tokens", "Each pixel becomes a token, row by row.", {}),
       function("relu", "max(x, 0)."),
@@ -320,6 +356,14 @@ std::vector<DeclaredLayer> general_layers() {
                .documentation = "x * sigmoid(x).",
                .attributes = {},
                .parameters = {}}),
+      formula({.name = "l2_norm",
+               .signature = "x[R*,D] -> y[R*,D]",
+               .formula = "y = x / sqrt(sum(x * x, 1) + 1e-24)",
+               .documentation = "The features of each sample or token, divided by the root of the "
+                                "sum of their squares.",
+               .attributes = {},
+               .parameters = {}}),
+      input(),
       residual(),
       join(),
       block(),

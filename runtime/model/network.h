@@ -42,12 +42,20 @@ struct NetworkOptions {
   CacheUse cache = CacheUse::kNone;
 };
 
-// The forward pass as a graph. The caller provides the values `features` (kInput) and, where they
-// are not kNone, `step` and `sample_base` (kInput, int64 [1]), which dropout reads in training, and
-// `real` (kInput, [batch]: 1 for a sample, 0 for padding), which split batch norm reads.
+// A named input of the samples in a graph.
+struct NamedInput {
+  std::string name;
+  graph::ValueId value = graph::kNone;  // kInput, [N, ...], int32 or of the type of the features
+};
+
+// The forward pass as a graph. The caller provides the values `features` (kInput), `inputs` and,
+// where they are not kNone, `step` and `sample_base` (kInput, int64 [1]), which dropout reads in
+// training, and `real` (kInput, [batch]: 1 for a sample, 0 for padding), which split batch norm
+// reads.
 struct Network {
   graph::Graph graph;
   graph::ValueId features = graph::kNone;  // [N, H, W, C], [N, D] or token ids [N, L]
+  std::vector<NamedInput> inputs;          // with different names
   graph::ValueId output = graph::kNone;    // logits or predictions
   graph::ValueId step = graph::kNone;      // kNone if no layer needs it
   graph::ValueId sample_base = graph::kNone;

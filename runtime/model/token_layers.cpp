@@ -126,8 +126,16 @@ DeclaredLayer position_embedding() {
       "position_embedding", "Adds a learned row to each token, by its place.",
       {key("length", &PositionEmbedding::length,
            "rows of the table, of which the first are used; 0: as many as a sample has tokens")
-           .in({.minimum = 0, .maximum = kMaxWidth})},
+           .in({.minimum = 0, .maximum = kMaxWidth}),
+       key("positions", &PositionEmbedding::positions,
+           "named input with the row of each token, for example \"positions\" (dataset.separator); "
+           "empty: its place")
+           .brief()},
       kWeights);
+}
+
+DeclaredLayer first_token() {
+  return declare<FirstToken>("first_token", "The first of the tokens: to vectors.", {});
 }
 
 // A key whose value is in a member of the options of attention.
@@ -175,6 +183,11 @@ DeclaredLayer attention() {
                   "share of the weights set to 0 in training"),
            option("scale", &Options::scale, {.minimum = 0},
                   "what scores are multiplied by; 0: 1 / sqrt(features of a head)"),
+           key("documents", &Attention::documents,
+               "named input that says to which document each token belongs, for example "
+               "\"documents\" (dataset.separator): tokens see those of their own, and none sees "
+               "those below 0. Empty: all are of one")
+               .brief(),
            list("query", &Attention::query, "layers that make the queries of the input"),
            list("key", &Attention::key, "layers that make the keys"),
            list("value", &Attention::value, "layers that make the values"), prefix<Attention>()}),
@@ -198,7 +211,8 @@ DeclaredLayer gated() {
 }  // namespace
 
 std::vector<DeclaredLayer> token_layers() {
-  return {rms_norm(), embedding(), position_embedding(), rotary(), attention(), gated()};
+  return {rms_norm(),    embedding(), position_embedding(), rotary(), attention(),
+          first_token(), gated()};
 }
 
 }  // namespace runtime::model

@@ -16,6 +16,13 @@ namespace runtime::parallel {
 struct ShardValues {
   graph::ValueId features = graph::kNone, target = graph::kNone, weight = graph::kNone;
   graph::ValueId real = graph::kNone, sample_base = graph::kNone;
+  std::vector<graph::ValueId> named = {};  // the named inputs of the samples
+
+  std::vector<graph::ValueId> all() const {
+    std::vector<graph::ValueId> values = {features, target, weight, real, sample_base};
+    values.insert(values.end(), named.begin(), named.end());
+    return values;
+  }
 };
 
 // This rank, and how the step is distributed.

@@ -63,8 +63,13 @@ std::vector<ShardValues> repeat_step(Graph& graph, StepBuffers& buffers, const S
       const bool is_read = v != kNone && static_cast<size_t>(v) < read.size() && read[v];
       return pipeline != nullptr && !is_read ? kNone : v;
     };
-    result.push_back({of(inputs.features), of(inputs.target), of(inputs.weight), of(inputs.real),
-                      of(inputs.sample_base)});
+    result.push_back({of(inputs.features),
+                      of(inputs.target),
+                      of(inputs.weight),
+                      of(inputs.real),
+                      of(inputs.sample_base),
+                      {}});
+    for (const ValueId named : inputs.named) result.back().named.push_back(of(named));
     if (pipeline == nullptr) buffers.losses.push_back(replicate.of(s, buffers.loss));
   }
   if (pipeline != nullptr) {

@@ -15,13 +15,21 @@ using graph::Value;
 using graph::ValueId;
 using graph::ValueKind;
 
+namespace {
+
+std::set<ValueId> set_of(const std::vector<ValueId>& values) {
+  return {values.begin(), values.end()};
+}
+
+}  // namespace
+
 Replicate::Replicate(graph::Graph& graph, graph::Rewriter& rewriter, const StepBuffers& buffers,
                      const ShardValues& inputs, const DistributeOptions& options,
                      std::vector<ValueId> gradients)
     : graph_(graph),
       rewriter_(rewriter),
       buffers_(buffers),
-      inputs_(inputs),
+      inputs_of_shard_(set_of(inputs.all())),
       options_(options),
       count_(options.copies()),
       gradients_(std::move(gradients)),
@@ -35,8 +43,7 @@ bool Replicate::is_shared(ValueId storage) const {
   if (shared_.contains(storage) || kind == ValueKind::kParameter || kind == ValueKind::kPacked ||
       kind == ValueKind::kState || kind == ValueKind::kConstant)
     return true;
-  return kind == ValueKind::kInput && storage != inputs_.features && storage != inputs_.target &&
-         storage != inputs_.weight && storage != inputs_.real && storage != inputs_.sample_base;
+  return kind == ValueKind::kInput && !inputs_of_shard_.contains(storage);
 }
 
 ValueId Replicate::of(int shard, ValueId v) {

@@ -44,7 +44,7 @@ class Replicate {
   graph::Graph& graph_;
   graph::Rewriter& rewriter_;
   const StepBuffers& buffers_;
-  const ShardValues& inputs_;
+  const std::set<graph::ValueId> inputs_of_shard_;
   const DistributeOptions& options_;
   const int count_;
   std::vector<graph::ValueId> gradients_;

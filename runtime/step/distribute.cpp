@@ -44,9 +44,9 @@ void repeat_step(Step& step, const StepInput& input) {
   StepValues& v = step.values;
   v.buffers.loss = v.loss;
   v.buffers.correct = v.correct;
-  v.shards = parallel::repeat_step(step.graph, v.buffers,
-                                   {v.features, v.target, v.weight, v.real, v.sample_base},
-                                   options(input, v));
+  parallel::ShardValues inputs{v.features, v.target, v.weight, v.real, v.sample_base, {}};
+  for (const model::NamedInput& named : v.inputs) inputs.named.push_back(named.value);
+  v.shards = parallel::repeat_step(step.graph, v.buffers, inputs, options(input, v));
   v.correct = v.buffers.correct;
 }
 

@@ -140,7 +140,7 @@ void check_predictions(const Step& step, const Recipe& recipe) {
 
 // Checks that token ids are below the number of rows of the table in which they are looked up.
 void check_tokens(const Step& step, const Recipe& recipe) {
-  if (recipe.labels == 1) return;
+  if (recipe.vocabulary == 0) return;
   ValueId tokens = step.values.features;  // the input as integers
   for (const graph::Node& node : step.graph.nodes) {
     const graph::Operation& operation = operation_of(step.graph, node);
@@ -148,13 +148,62 @@ void check_tokens(const Step& step, const Recipe& recipe) {
       tokens = node.outputs[0];
     if (operation.forward.split != graph::SplitRule::kTable || node.inputs[0] != tokens) continue;
     const int64_t rows = step.graph.value(node.inputs[1]).dims[0];
-    if (rows >= recipe.classes) continue;
+    if (rows >= recipe.vocabulary) continue;
     throw ConfigurationError(
         "layer '" + node.layer + "' has a vocabulary of " + std::to_string(rows) +
-        ", the data set " + std::to_string(recipe.classes) +
+        ", the data set " + std::to_string(recipe.vocabulary) +
         " different tokens; give the layer at least that vocabulary, or set "
         "model.outputs = " +
-        std::to_string(recipe.classes) + " where the last layer is tied to it");
+        std::to_string(recipe.vocabulary) + " where the last layer is tied to it");
+  }
+}
+
+// Checks that the tables in which an input is looked up have the rows that it names.
+void check_rows(const Step& step, const model::NamedInput& input, const Recipe::Input& given) {
+  for (const graph::Node& node : step.graph.nodes) {
+    const graph::SplitRule split = operation_of(step.graph, node).forward.split;
+    if (split != graph::SplitRule::kTable || node.inputs[0] != input.value) continue;
+    const int64_t rows = step.graph.value(node.inputs[1]).dims[0];
+    if (given.least >= 0 && given.most < rows) continue;
+    throw ConfigurationError("layer '" + node.layer + "' has a table of " + std::to_string(rows) +
+                             " rows, the input \"" + input.name +
+                             "\" of the data set the numbers " + std::to_string(given.least) +
+                             " to " + std::to_string(given.most) +
+                             "; expected numbers from 0 and below the rows: raise the vocabulary "
+                             "of the layer, or correct the data");
+  }
+}
+
+// Checks that the samples have the inputs that the model reads.
+void check_inputs(const Step& step, const Recipe& recipe) {
+  const auto text = [](const Dims& dims, bool integers) {
+    return graph::to_string(dims) + (integers ? " of integers" : " of numbers");
+  };
+  for (const model::NamedInput& input : step.values.inputs) {
+    const graph::Value& value = step.graph.value(input.value);
+    const Dims wanted(value.dims.begin() + 1, value.dims.end());
+    const bool integers = value.dtype == RT_INT32;
+    std::string names;
+    const Recipe::Input* found = nullptr;
+    for (const Recipe::Input& given : recipe.inputs) {
+      if (given.name == input.name) found = &given;
+      names += (names.empty() ? "" : ", ") + given.name;
+    }
+    if (found == nullptr) {
+      throw ConfigurationError(
+          "the model reads the input \"" + input.name + "\", the data set has " +
+          (names.empty() ? "no named inputs" : "only " + names) +
+          "; name it in a table [[dataset.input]], or set dataset.separator for the documents and "
+          "positions of a text");
+    }
+    if (found->dims == wanted && found->integers == integers) {
+      check_rows(step, input, *found);
+      continue;
+    }
+    throw ConfigurationError("the model reads the input \"" + input.name + "\" as " +
+                             text(wanted, integers) + " a sample, the data set has " +
+                             text(found->dims, found->integers) +
+                             "; change the layer, or the [[dataset.input]]");
   }
 }
 
@@ -173,6 +222,7 @@ void forward(Step& step, const StepInput& input) {
   step.graph = std::move(net.graph);
   StepValues& v = step.values;
   v.features = net.features;
+  v.inputs = std::move(net.inputs);
   v.output = net.output;
   v.dropout_step = net.step;
   v.sample_base = net.sample_base;
@@ -209,6 +259,7 @@ void check_task(Step& step, const StepInput& input) {
   if (input.form.backward()) note_single_values(step);
   check_predictions(step, input.recipe);
   check_tokens(step, input.recipe);
+  check_inputs(step, input.recipe);
   if (!input.strategy.recompute_blocks || !step.values.blocks.empty()) return;
   throw ConfigurationError(
       "training.recompute = \"blocks\", but the model has neither a residual nor a repeated block "

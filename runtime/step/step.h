@@ -60,6 +60,15 @@ struct Recipe {
   // A sample of the data set has `labels` labels of `classes` classes in a classification, or
   // `targets` numbers in a regression.
   int64_t classes = 0, labels = 1, targets = 0;
+  // A named input of the samples: dims without the samples.
+  struct Input {
+    std::string name;
+    graph::Dims dims;
+    bool integers = false;
+    int32_t least = 0, most = 0;  // integers: the smallest and the largest
+  };
+  std::vector<Input> inputs = {};
+  int64_t vocabulary = 0;  // > 0: features are token ids below it
   config::Optimizer optimizer = {};
   double max_norm = 0;                   // of the whole gradient; 0: not clipped
   double max_value = 0;                  // of each number of the gradient; 0: not clipped
@@ -79,13 +88,14 @@ struct Recipe {
 // by it; the scale is kept in "loss_scaling", see loss_scale in plugins/operations.md.
 struct StepValues {
   graph::ValueId features = graph::kNone;
+  std::vector<model::NamedInput> inputs;
   graph::ValueId target = graph::kNone;  // labels int32 [N] or [N, T], or targets [N, D]
   // [N] or [N, T], see plugins/operations.md, "Softmax and losses".
   graph::ValueId weight = graph::kNone;
   // [N], see model::Network. A sample is real even if all of its labels have the weight 0.
   graph::ValueId real = graph::kNone;
   graph::ValueId sample_base = graph::kNone;  // int64 [1]
-  // These five inputs once for each virtual shard or micro-batch of this rank.
+  // These inputs once for each virtual shard or micro-batch of this rank.
   std::vector<parallel::ShardValues> shards;
   // [1]: this rank's contribution to the mean, in the end the sum over the ranks where the step
   // reduces it.

@@ -64,11 +64,15 @@ data::DatasetOptions data_options(const config::Config& config, const char* sear
   o.validation_target_path =
       find_data("validation_target_path", d.validation_target_path, o.search_path);
   o.features = d.features;
+  o.texts = d.texts;
   o.target = d.target;
   o.header = row_of<std::optional<bool>>("dataset.header", d.header,
                                          {{"auto", std::nullopt}, {"yes", true}, {"no", false}});
   o.classification = !config::is_regression(d);
   o.next_token = config::task_of(d).language;
+  o.masked_token = config::task_of(d).masked;
+  o.mask_share = d.mask_share;
+  o.mask_token = d.mask_token;
   o.tokenizer = d.tokenizer;
   if (const auto* format = config::format_of(d); format != nullptr && o.tokenizer.empty())
     o.tokenizer = format->tokenizer;
@@ -77,6 +81,14 @@ data::DatasetOptions data_options(const config::Config& config, const char* sear
   o.replaces_invalid_utf8 =
       row_of<bool>("dataset.invalid_utf8", d.invalid_utf8, {{"refuse", false}, {"replace", true}});
   o.stride = d.stride;
+  o.separator = d.separator;
+  for (const config::DatasetInput& input : d.inputs) {
+    const bool integers =
+        row_of<bool>("dataset.input.type", input.type, {{"float32", false}, {"int32", true}});
+    o.inputs.push_back({input.name, find_data("input.path", input.path, o.search_path),
+                        find_data("input.validation_path", input.validation_path, o.search_path),
+                        input.columns, integers});
+  }
   o.validation_split = d.validation_split;
   o.samples = d.samples;
   o.classes = d.classes;
@@ -215,7 +227,9 @@ exec::CompileOptions compile_options(const config::Config& config,
 }
 
 data::LabelWeights label_weights(const config::Config& config) {
-  return {config.training.class_weights, static_cast<int32_t>(config.training.ignore_label)};
+  const bool masked = config::task_of(config.dataset).masked;
+  return {config.training.class_weights, static_cast<int32_t>(config.training.ignore_label),
+          masked ? data::TokenMasking::kInput : config.training.sample_weights};
 }
 
 data::LoaderOptions train_loader_options(const config::Config& config,
@@ -243,6 +257,7 @@ data::LoaderOptions validation_loader_options(const config::Config& config, int 
   o.part = nullptr;
   o.augmentation = {};
   o.shuffle = false;
+  o.same_masks = true;                    // so that validations can be compared
   o.last_batch = data::LastBatch::kKeep;  // so that each sample counts once
   o.first_batch = rank;
   o.batch_stride = world_size;

@@ -38,10 +38,17 @@ class PluginRecords final : public data::Records {
     spec_.samples = info.samples;
     spec_.classes = info.classes;
     spec_.targets = info.target_count;
+    for (const plugins::host::ReaderInput& input : dataset_->inputs()) {
+      spec_.inputs.push_back(
+          {input.name, input.shape, input.dtype == RT_INT32, input.least, input.most});
+    }
   }
   const data::RecordSpec& spec() const override { return spec_; }
   void read(std::span<const int64_t> indices, void* features, void* targets) const override {
     reading(plugin_, [&] { dataset_->read(indices, features, targets); });
+  }
+  void read_input(std::span<const int64_t> indices, std::size_t input, void* out) const override {
+    reading(plugin_, [&] { dataset_->read_input(indices, input, out); });
   }
 
  private:

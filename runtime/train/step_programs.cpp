@@ -81,6 +81,9 @@ step::Recipe make_recipe(const config::Config& config, const data::SampleSpec& s
   r.classes = spec.classes;
   r.labels = spec.labels;
   r.targets = spec.targets;
+  r.vocabulary = spec.vocabulary;
+  for (const data::SampleInput& input : spec.inputs)
+    r.inputs.push_back({input.name, input.shape, input.integers, input.least, input.most});
   r.optimizer = config.optimizer;
   r.max_norm = config.training.max_norm;
   r.max_value = config.training.max_value;
@@ -145,6 +148,7 @@ StepPrograms::StepPrograms(const config::Config& config, const data::SampleSpec&
       activation_type(config.training, *device_, options_.target.fallback.get())};
   check_input(model_.input, spec);
   check_metrics(config.validation.metrics, spec);
+  data::check_label_weights(label_weights_, spec);
   strategy_ = step::make_strategy(config, model_, recipe_, precision,
                                   rank_of_job(*device_, options.collectives, planned));
   if (config.debug.deterministic && has_batch_norm_ && world_size() > 1) {
@@ -326,12 +330,11 @@ void StepPrograms::upload_weights(StepProgram& p, ValueId id, const data::Batch&
   if (to == nullptr) return;
   weight_wide_.assign(rows * spec_.labels, 0.0);
   const double all = data::weight_of(batch) * static_cast<double>(spec_.labels);
+  const data::LabelWeighing weighing(label_weights_, spec_, batch);
   for (int64_t i = 0; i < rows; ++i) {
     if (batch.positions[first_row + i] < 0) continue;
     for (int64_t k = 0; k < spec_.labels; ++k) {
-      const double weight =
-          label_weights_.any() ? label_weights_.of(batch.labels[(first_row + i) * spec_.labels + k])
-                               : 1;
+      const double weight = label_weights_.any() ? weighing(first_row + i, k) : 1;
       if (weight > 0) weight_wide_[i * spec_.labels + k] = weight / all;
     }
   }
@@ -339,6 +342,17 @@ void StepPrograms::upload_weights(StepProgram& p, ValueId id, const data::Batch&
   const void* from =
       dtype() == RT_FLOAT64 ? static_cast<const void*>(weight_wide_.data()) : weight_.data();
   upload_.copy(to, from, weight_.size() * graph::dtype_bytes(dtype()));
+}
+
+void StepPrograms::upload_input(StepProgram& p, ValueId id, const std::string& name,
+                                const data::Batch& batch, int64_t first_row, int64_t rows) {
+  const size_t input = *spec_.find_input(name);
+  const int64_t count = spec_.inputs[input].numbers();
+  const data::InputNumbers& numbers = batch.inputs[input];
+  if (!spec_.inputs[input].integers)
+    return upload_numbers(p, id, numbers.floats.data() + first_row * count, rows * count);
+  if (void* const to = p.address(id))
+    upload_.copy(to, numbers.integers.data() + first_row * count, rows * count * sizeof(int32_t));
 }
 
 void StepPrograms::upload_real(StepProgram& p, ValueId id, const data::Batch& batch,
@@ -364,6 +378,8 @@ void StepPrograms::upload(StepProgram& p, const data::Batch& batch, int64_t firs
       upload_.copy(to, batch.labels.data() + first_row * spec_.labels,
                    rows * spec_.labels * sizeof(int32_t));
     }
+    for (size_t i = 0; i < shard.named.size(); ++i)
+      upload_input(p, shard.named[i], p.values.inputs[i].name, batch, first_row, rows);
     upload_weights(p, shard.weight, batch, first_row, rows);
     upload_real(p, shard.real, batch, first_row, rows);
     upload_scalar(p, shard.sample_base,

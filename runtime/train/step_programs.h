@@ -134,6 +134,8 @@ class StepPrograms {
   void upload_numbers(StepProgram& p, graph::ValueId id, const float* from, size_t count);
   void upload_weights(StepProgram& p, graph::ValueId id, const data::Batch& batch,
                       int64_t first_row, int64_t rows);
+  void upload_input(StepProgram& p, graph::ValueId id, const std::string& name,
+                    const data::Batch& batch, int64_t first_row, int64_t rows);
   void upload_real(StepProgram& p, graph::ValueId id, const data::Batch& batch, int64_t first_row,
                    int64_t rows);
 

@@ -7,10 +7,12 @@
 #include <cstring>
 #include <deque>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "plugins/host/drain.h"
 #include "runtime/config/metrics.h"
+#include "runtime/data/tensor_stream.h"
 #include "runtime/error.h"
 #include "runtime/step/freeze.h"
 #include "runtime/train/formatted.h"
@@ -43,10 +45,10 @@ std::vector<std::byte> slice(const std::vector<std::byte>& flat, const StepProgr
 }
 
 // Other characters would give the token ids another meaning.
-void check_characters(const data::TensorFile& file, const std::string& characters,
-                      const std::string& path) {
-  const auto it = file.metadata.find(kCharacters);
-  if (it == file.metadata.end() || characters.empty() || it->second == characters) return;
+void check_characters(const std::map<std::string, std::string>& metadata,
+                      const std::string& characters, const std::string& path) {
+  const auto it = metadata.find(kCharacters);
+  if (it == metadata.end() || characters.empty() || it->second == characters) return;
   throw DataError(path + ": the weights were trained on the characters \"" + it->second +
                   "\", the data set has \"" + characters +
                   "\"; use a text with the same characters, or tokenizer = \"byte\"");
@@ -60,6 +62,7 @@ struct Trainer::State {
 
   exec::Collectives* collectives() const { return programs.collectives(); }
   void initialise();
+  void read_weights(const config::Model& model);
   void broadcast_parameters();
   void measure_speed();
   const std::vector<StepForm>& prepare(const data::Batch& batch);
@@ -218,15 +221,26 @@ void Trainer::State::add_predictions(ValidationMetrics& metrics, const StepProgr
   predictions.outputs = outputs.data();
   predictions.labels = batch.labels.data();
   predictions.targets = batch.targets.data();
+  std::vector<bool> counts;
+  const data::LabelWeights weights = label_weights(programs.config());
+  if (!weights.input.empty()) {
+    const data::LabelWeighing weighing(weights, programs.spec(), batch);
+    for (int64_t i = 0; i < predictions.rows; ++i)
+      counts.push_back(weighing(i / labels, i % labels) > 0);
+    predictions.counts = &counts;
+  }
   metrics.add(predictions);
 }
 
 double Trainer::State::counted_labels(const data::Batch& batch) const {
-  const int64_t labels = batch.valid * programs.spec().labels;
-  const int32_t ignored = label_weights(programs.config()).ignored;
-  if (ignored < 0) return static_cast<double>(labels);
-  return static_cast<double>(
-      labels - std::count(batch.labels.begin(), batch.labels.begin() + labels, ignored));
+  const int64_t labels = programs.spec().labels;
+  const data::LabelWeights weights = label_weights(programs.config());
+  if (!weights.any()) return static_cast<double>(batch.valid * labels);
+  const data::LabelWeighing weighing(weights, programs.spec(), batch);
+  int64_t counted = 0;
+  for (int64_t i = 0; i < batch.valid * labels; ++i)
+    counted += weighing(i / labels, i % labels) > 0 ? 1 : 0;
+  return static_cast<double>(counted);
 }
 
 std::vector<const model::Parameter*> Trainer::State::statistics() {
@@ -247,14 +261,33 @@ Trainer::Trainer(std::shared_ptr<StepPrograms> programs)
       s.programs.strategy().batch.weights.empty())
     s.measure_speed();
   s.initialise();
-  if (!config.model.init_from.empty())
-    set_weights(data::read_safetensors(config.model.init_from), config.model.init_from,
-                config.model.init_except);
+  if (!config.model.init_from.empty()) s.read_weights(config.model);
   s.broadcast_parameters();
   s.average.start();
 }
 
 Trainer::~Trainer() = default;
+
+// Reads the file tensor by tensor into place, so that it is never in memory as a whole.
+void Trainer::State::read_weights(const config::Model& model) {
+  StepProgram& p = programs.any_program();
+  data::TensorStream stream(model.init_from);
+  data::FileView header = stream.header();
+  check_characters(header.metadata, programs.spec().characters, model.init_from);
+  const auto rows = rows_to_append(header, p.values.parameters, model.init_append);
+  check_weights(header, p.values.parameters, model.init_from, model.init_except);
+  std::map<std::string, const model::Parameter*> known;
+  for (const model::Parameter& parameter : p.values.parameters) {
+    if (!step::matches_any(model.init_except, parameter.name)) known[parameter.name] = &parameter;
+  }
+  stream.read([&](const std::string& name, data::HostTensor tensor) {
+    const auto parameter = known.find(name);
+    if (parameter == known.end()) return;
+    if (const auto more = rows.find(name); more != rows.end()) append_rows(tensor, more->second);
+    parameters.write(p, *parameter->second, converted(tensor, programs.dtype()));
+  });
+  programs.storage().parameters_changed();
+}
 
 const parallel::BatchSplit& Trainer::split() const { return state_->programs.strategy().batch; }
 
@@ -441,7 +474,7 @@ void Trainer::set_weights(const data::TensorFile& file, const std::string& path,
                           const std::vector<std::string>& except) {
   State& s = *state_;
   StepProgram& p = s.programs.any_program();
-  check_characters(file, s.programs.spec().characters, path);
+  check_characters(file.metadata, s.programs.spec().characters, path);
   check_weights(file, p.values.parameters, path, except);
   for (const model::Parameter& parameter : p.values.parameters) {
     if (step::matches_any(except, parameter.name)) continue;

@@ -194,12 +194,12 @@ std::vector<double> widened(const data::HostTensor& tensor) {
 
 // Tensors in PyTorch's files that are not weights: the counter of a batch norm, GPT-2's causal
 // masks.
-bool is_no_weight(const std::string& name, const data::HostTensor& tensor) {
+bool is_no_weight(const std::string& name, const data::TensorView& tensor) {
   return name.ends_with(".num_batches_tracked") ||
          (name.ends_with(".attn.bias") && tensor.dims.size() == 4);
 }
 
-void check_exception(const std::string& pattern, const data::TensorFile& file,
+void check_exception(const std::string& pattern, const data::FileView& file,
                      const std::set<std::string>& parameters, const std::string& path) {
   for (const std::string& name : parameters) {
     if (matches_any({pattern}, name)) return;
@@ -308,7 +308,43 @@ std::vector<double> numbers_of(const data::HostTensor& tensor) {
   return widened<double>({RT_FLOAT64, tensor.dims, converted(tensor, RT_FLOAT64)});
 }
 
-void check_weights(const data::TensorFile& file, const std::vector<Parameter>& parameters,
+std::map<std::string, int64_t> rows_to_append(data::FileView& file,
+                                              const std::vector<Parameter>& parameters,
+                                              const std::vector<std::string>& patterns) {
+  for (const std::string& pattern : patterns) {
+    const bool matches = std::any_of(parameters.begin(), parameters.end(),
+                                     [&](const auto& p) { return matches_any({pattern}, p.name); });
+    if (!matches)
+      throw ConfigurationError("model.init_append: '" + pattern +
+                               "' matches no parameter of the model; correct or remove it");
+  }
+  std::map<std::string, int64_t> rows;
+  for (const Parameter& p : parameters) {
+    const auto it = file.tensors.find(p.name);
+    if (!matches_any(patterns, p.name) || it == file.tensors.end()) continue;
+    graph::Dims& dims = it->second.dims;
+    if (dims.empty() || dims[0] == 0 || dims[0] >= p.file_dims[0]) continue;
+    graph::Dims larger = dims;
+    larger[0] = p.file_dims[0];
+    if (larger != p.file_dims || !is_floating(it->second.dtype)) continue;
+    rows[p.name] = larger[0];
+    dims = larger;
+  }
+  return rows;
+}
+
+void append_rows(data::HostTensor& tensor, int64_t rows) {
+  const std::vector<double> numbers = numbers_of(tensor);
+  const auto old = static_cast<size_t>(tensor.dims[0]);
+  std::vector<double> mean(numbers.size() / old);
+  for (size_t i = 0; i < numbers.size(); ++i)
+    mean[i % mean.size()] += numbers[i] / static_cast<double>(old);
+  const std::vector<std::byte> row = exec::encode(mean, tensor.dtype);
+  for (; tensor.dims[0] < rows; ++tensor.dims[0])
+    tensor.bytes.insert(tensor.bytes.end(), row.begin(), row.end());
+}
+
+void check_weights(const data::FileView& file, const std::vector<Parameter>& parameters,
                    const std::string& path, const std::vector<std::string>& except) {
   std::string problems;
   std::set<std::string> known;

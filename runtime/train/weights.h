@@ -2,6 +2,7 @@
 #ifndef RUNTIME_TRAIN_WEIGHTS_H_
 #define RUNTIME_TRAIN_WEIGHTS_H_
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -37,8 +38,18 @@ std::vector<std::byte> from_file_order(const model::Parameter& parameter,
 // that match `except` may be missing or different on either side. Throws DataError that lists
 // missing and unexpected tensors and differing shapes, ConfigurationError for a pattern that
 // matches nothing.
-void check_weights(const data::TensorFile& file, const std::vector<model::Parameter>& parameters,
+void check_weights(const data::FileView& file, const std::vector<model::Parameter>& parameters,
                    const std::string& path, const std::vector<std::string>& except = {});
+
+// The parameters that match one of the patterns and have more rows than the file, for vocabularies
+// to which tokens were added, with the rows of each; `file` then says that it has them. Throws
+// ConfigurationError for a pattern that matches no parameter. Equivalent to:
+// resize_token_embeddings() of transformers, together with append_rows().
+std::map<std::string, int64_t> rows_to_append(data::FileView& file,
+                                              const std::vector<model::Parameter>& parameters,
+                                              const std::vector<std::string>& patterns);
+// Appends rows until there are `rows`; a new one is the mean of the old ones.
+void append_rows(data::HostTensor& tensor, int64_t rows);
 
 // Whether these bytes of numbers contain no NaN and no infinity.
 bool all_finite(rt_dtype dtype, const std::byte* numbers, uint64_t bytes);

@@ -23,7 +23,6 @@ const std::set<std::string> kLongHeaders = {
     "plugins/host/device.h",              // the handles for one table of the contract
     "plugins/include/rt/kernel.h",        // one table of the contract with its structs
     "plugins/include/rt/operations.h",    // the names of all operations
-    "runtime/model/layer.h",              // one struct for each type of layer
     "tests/runtime/graph/fake_target.h",  // one device made of tables
 };
 constexpr size_t kLongHeaderLines = 150;
@@ -31,13 +30,13 @@ constexpr size_t kLongHeaderLines = 150;
 // a number when code goes; when one has to rise, say why in the commit. runtime/README.md has the
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
-    {"plugins/host", 6571},     {"plugins/include", 843},   {"plugins/sdk", 2679},
-    {"runtime/analysis", 4334}, {"runtime/cli", 5397},      {"runtime/config", 4112},
-    {"runtime/data", 5760},     {"runtime/exchange", 1131}, {"runtime/exec", 4139},
-    {"runtime/graph", 5579},    {"runtime/launch", 4055},   {"runtime/model", 1919},
-    {"runtime/parallel", 3344}, {"runtime/step", 1525},     {"runtime/system", 538},
-    {"runtime/tensor", 694},    {"runtime/terminal", 419},  {"runtime/tokenizer", 2143},
-    {"runtime/train", 7357},    {"runtime/watch", 1349},
+    {"plugins/host", 6651},     {"plugins/include", 861},   {"plugins/sdk", 2679},
+    {"runtime/analysis", 4382}, {"runtime/cli", 5608},      {"runtime/config", 4233},
+    {"runtime/data", 6608},     {"runtime/exchange", 1576}, {"runtime/exec", 4139},
+    {"runtime/graph", 5579},    {"runtime/launch", 4055},   {"runtime/model", 2139},
+    {"runtime/parallel", 3359}, {"runtime/step", 1580},     {"runtime/system", 538},
+    {"runtime/tensor", 694},    {"runtime/terminal", 419},  {"runtime/tokenizer", 2204},
+    {"runtime/train", 7490},    {"runtime/watch", 1349},
 };
 // A function does one thing: the longest body, and how many lines the median and nine of ten may
 // have.

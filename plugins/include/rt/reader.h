@@ -71,6 +71,21 @@ typedef struct rt_dataset_request {
 } rt_dataset_request;
 #define RT_DATASET_REQUEST_SIZE_V1 112
 
+/* A further input of each sample, beside its features, which a model reads by its name. The plugin
+ * owns the struct, which lives as long as the data set. Since minor version 2. Equivalent to:
+ * another entry of the dictionary that a torch.utils.data.Dataset returns. */
+typedef struct rt_sample_input {
+  uint32_t size;
+  rt_dtype dtype;   /* RT_FLOAT32 or RT_INT32 */
+  const char* name; /* [a-z][a-z0-9_]*, another one for each input */
+  int32_t least;    /* RT_INT32: no sample has a smaller number; else 0 */
+  int32_t most;     /* RT_INT32: no sample has a larger number; else 0 */
+  int32_t rank;     /* of `shape`, at least 1 */
+  uint32_t reserved;
+  int64_t shape[RT_MAX_RANK]; /* of one sample; [1] is one number */
+} rt_sample_input;
+#define RT_SAMPLE_INPUT_SIZE_V1 96
+
 /* What is known of an open data set; it never changes. Every sample has the same shape. */
 typedef struct rt_dataset_info {
   uint32_t size;
@@ -84,6 +99,11 @@ typedef struct rt_dataset_info {
    * as features: the token that follows each one. Features are then token ids below `classes`. */
   int64_t target_count;
   char description[128]; /* like "LIBSVM train.txt"; "": the host says the path */
+  /* Since minor version 2: the further inputs of a sample. Splits of one data set have the same.
+   * NULL if input_count is 0. */
+  const rt_sample_input* const* inputs;
+  uint32_t input_count; /* elements of `inputs` */
+  uint32_t reserved;
 } rt_dataset_info;
 #define RT_DATASET_INFO_SIZE_V1 232
 
@@ -97,6 +117,12 @@ typedef struct rt_samples {
   uint64_t feature_bytes; /* size of `features`, which `read` must not exceed */
   void* targets;          /* [count, target_count] of int32 or float32; NULL: not wanted */
   uint64_t target_bytes;  /* size of `targets` */
+  /* Since minor version 2, where the data set has such inputs: for each of them an array
+   * [count, shape...] of its dtype, or NULL if it is not wanted, and the bytes of each array. */
+  void* const* inputs;
+  const uint64_t* input_bytes;
+  uint32_t input_count; /* elements of `inputs` and `input_bytes`: those of rt_dataset_info, or 0 */
+  uint32_t reserved_2;
 } rt_samples;
 #define RT_SAMPLES_SIZE_V1 56
 

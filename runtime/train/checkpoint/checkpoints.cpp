@@ -68,17 +68,14 @@ std::map<std::string, std::string> lines_of(const std::string& toml) {
 
 // Whether training with another value would be another training.
 bool must_be_same(const std::string& key) {
-  static const std::set<std::string>& free =
-      *new std::set<std::string>{"model.init_from",
-                                 "model.init_except",
-                                 "dataset.prefetch",
-                                 "dataset.workers",
-                                 "dataset.path",
-                                 "dataset.target_path",
-                                 "dataset.validation_path",
-                                 "dataset.validation_target_path"};
+  static const std::set<std::string>& free = *new std::set<std::string>{
+      "model.init_from",     "model.init_except",       "model.init_append",
+      "dataset.prefetch",    "dataset.workers",         "dataset.path",
+      "dataset.target_path", "dataset.validation_path", "dataset.validation_target_path"};
   static const std::set<std::string>& same = *new std::set<std::string>{
       "optimizer.name", "training.global_batch_size", "training.loss", "debug.seed"};
+  // The lines of [[dataset.input]] name files, whose contents the fingerprint tells.
+  if (key.starts_with("dataset.  ")) return false;
   if (key.starts_with("model.") || key.starts_with("dataset.")) return !free.contains(key);
   return same.contains(key);
 }
@@ -88,7 +85,7 @@ bool is_ignored(const std::string& key) {
   const std::string section = key.substr(0, key.find('.'));
   static const std::set<std::string>& ignored =
       *new std::set<std::string>{"job", "plugins", "metrics", "checkpoint", "launch", "profiling"};
-  return ignored.contains(section) || key == "model.init_from" || key == "model.init_except";
+  return ignored.contains(section) || key.starts_with("model.init_");
 }
 
 std::vector<double> best_of(const std::vector<double>& values, int64_t count) {

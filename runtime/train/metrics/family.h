@@ -15,12 +15,13 @@ namespace runtime::train {
 // The predictions for one batch, in host memory that belongs to the caller. A row is a sample, or
 // in a language model a token. Padding rows are left out.
 struct Predictions {
-  int64_t batch = 0;                // the index of the batch in the data set, from 0
-  int64_t rows = 0;                 // rows below
-  int64_t width = 0;                // numbers that the model outputs for a row
-  const double* outputs = nullptr;  // [rows, width]: logits, or the predicted numbers
-  const int32_t* labels = nullptr;  // [rows] in a classification
-  const float* targets = nullptr;   // [rows, width] in a regression
+  int64_t batch = 0;                          // the index of the batch in the data set, from 0
+  int64_t rows = 0;                           // rows below
+  int64_t width = 0;                          // numbers that the model outputs for a row
+  const double* outputs = nullptr;            // [rows, width]: logits, or the predicted numbers
+  const int32_t* labels = nullptr;            // [rows] in a classification
+  const float* targets = nullptr;             // [rows, width] in a regression
+  const std::vector<bool>* counts = nullptr;  // [rows]: whether a row counts; null: all do
 };
 
 // What one rank accumulates during one validation. An object is used by one thread. Every rank

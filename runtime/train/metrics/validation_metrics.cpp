@@ -84,7 +84,7 @@ std::vector<std::string> written_metrics() {
 
 ValidationMetrics::ValidationMetrics(const Names& names, const data::SampleSpec& spec,
                                      int64_t outputs, int32_t ignored)
-    : ignored_(ignored) {
+    : ignored_(ignored), target_numbers_(spec.classes > 0 ? 0 : spec.targets) {
   std::map<std::string, const MetricFamily*> family_of;
   for (const FamilyRow& row : families()) {
     FamilyOptions options = {spec.classes, spec.targets, outputs};
@@ -108,21 +108,28 @@ ValidationMetrics::ValidationMetrics(const Names& names, const data::SampleSpec&
 Predictions ValidationMetrics::counted(const Predictions& all) {
   outputs_.clear();
   labels_.clear();
+  targets_.clear();
+  Predictions some = all;
+  some.rows = 0;
   for (int64_t row = 0; row < all.rows; ++row) {
-    if (all.labels[row] == ignored_) continue;
-    labels_.push_back(all.labels[row]);
+    if (all.counts != nullptr && !(*all.counts)[static_cast<size_t>(row)]) continue;
+    if (target_numbers_ == 0 && all.labels[row] == ignored_) continue;
+    ++some.rows;
+    if (target_numbers_ == 0) labels_.push_back(all.labels[row]);
+    const float* const targets = all.targets + row * target_numbers_;
+    targets_.insert(targets_.end(), targets, targets + target_numbers_);
     const double* const outputs = all.outputs + row * all.width;
     outputs_.insert(outputs_.end(), outputs, outputs + all.width);
   }
-  Predictions some = all;
-  some.rows = static_cast<int64_t>(labels_.size());
   some.outputs = outputs_.data();
   some.labels = labels_.data();
+  some.targets = targets_.data();
   return some;
 }
 
 void ValidationMetrics::add(const Predictions& predictions) {
-  const Predictions some = ignored_ < 0 ? predictions : counted(predictions);
+  const bool all = ignored_ < 0 && predictions.counts == nullptr;
+  const Predictions some = all ? predictions : counted(predictions);
   for (const auto& family : families_) family->add(some);
 }
 

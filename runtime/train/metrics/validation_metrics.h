@@ -29,7 +29,8 @@ std::vector<std::string> written_metrics();
 class ValidationMetrics {
  public:
   // `outputs`: the numbers that the model outputs for a row. `names` have passed check_metrics().
-  // Rows with the label `ignored` do not count; -1: all count. Equivalent to: leaving these rows
+  // Rows with the label `ignored` do not count; -1: all do, but for those that Predictions::counts
+  // leaves out. Equivalent to: leaving these rows
   // out before scikit-learn's functions are called.
   ValidationMetrics(const std::vector<std::string>& names, const data::SampleSpec& spec,
                     int64_t outputs, int32_t ignored = -1);
@@ -53,8 +54,10 @@ class ValidationMetrics {
   Predictions counted(const Predictions& all);
 
   const int32_t ignored_;
-  std::vector<double> outputs_;  // of the rows of a batch that count, where some are ignored
+  const int64_t target_numbers_;  // of a row; 0 for a classification
+  std::vector<double> outputs_;   // of the rows of a batch that count, where some do not
   std::vector<int32_t> labels_;
+  std::vector<float> targets_;
   std::vector<std::unique_ptr<MetricFamily>> families_;  // those that a metric needs
   std::vector<Number> numbers_;                          // in the order of the configuration
 };

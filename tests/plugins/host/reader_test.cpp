@@ -88,6 +88,28 @@ TEST(Reader, NumbersAndBytes) {
   EXPECT_THAT(features, ElementsAre(5, 2));
 }
 
+TEST(Reader, InputsAreReadOneByOne) {
+  EXPECT_TRUE(open("good")->inputs().empty());
+  const auto data = open("inputs");
+  ASSERT_EQ(data->inputs().size(), 2u);
+  EXPECT_EQ(data->inputs()[0].name, "half");
+  EXPECT_EQ(data->inputs()[1].dtype, RT_INT32);
+  EXPECT_EQ(data->inputs()[1].least, -1);
+  EXPECT_EQ(data->inputs()[1].most, 3);
+  EXPECT_THAT(data->inputs()[1].shape, ElementsAre(2));
+  EXPECT_EQ(data->inputs()[1].bytes(), 8u);
+  const int64_t indices[] = {7, 0, 6};
+  float half[3];
+  int32_t kind[6];
+  data->read_input(indices, 0, half);
+  data->read_input(indices, 1, kind);
+  EXPECT_THAT(half, ElementsAre(3.5, 0, 3));
+  EXPECT_THAT(kind, ElementsAre(3, -1, 0, -1, 2, -1));
+  float features[6];
+  data->read(indices, features, nullptr);
+  EXPECT_EQ(features[0], 7);
+}
+
 struct Fault {
   const char* format;
   const char* words;  // of the message
@@ -113,7 +135,13 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"overflow", "number 1 is 1073741824"}, Fault{"dtype", "features of type 3"},
         Fault{"target_kind", "targets of kind 9"}, Fault{"no_classes", "0 classes"},
         Fault{"many_classes", "9223372036854775807 classes"},
-        Fault{"no_targets", "0 numbers in a target"}),
+        Fault{"no_targets", "0 numbers in a target"},
+        Fault{"input_dtype", "input 'kind': the plugin answers the type"},
+        Fault{"input_rank", "the rank 9"}, Fault{"input_dim", "number 0 is 0"},
+        Fault{"input_range", "the least number 4 and the largest 3"},
+        Fault{"input_twice", "there are two inputs 'half'"},
+        Fault{"input_no_name", "too short or has no name"},
+        Fault{"input_short", "at least 96 bytes"}, Fault{"many_inputs", "inputs"}),
     [](const auto& info) { return std::string(info.param.format); });
 
 TEST(Reader, FaultsOfReadingAreErrors) {

@@ -267,6 +267,15 @@ TEST_F(Readers, OneThatAnswersWrongEndsTheRunWithExitCodeFive) {
       "--set", "dataset.task=next_token", "--set",
       "model.layers=[{ type = \"embedding\", vocabulary = 12, features = 12 }]"};
   EXPECT_EQ(run(faulty("tokens", tokens)).exit_code, 0);
+  const std::vector<std::string> inputs = {"--set",
+                                           "model.layers=[{ type = \"join\", by = \"concat\", "
+                                           "layers = [{ type = \"input\", input = \"half\", "
+                                           "shape = [1] }] }, { type = \"linear\", features = 3 }]",
+                                           "--set", "training.sample_weights=half"};
+  EXPECT_EQ(run(faulty("inputs", inputs)).exit_code, 0);
+  expect_refused(faulty("high_number", inputs), 5,
+                 HasSubstr("has 4 in the input kind; expected a number from -1 to 3"));
+  expect_refused(faulty("good", inputs), 2, HasSubstr("\"half\""));
   expect_refused(faulty("high_token", tokens), 5, HasSubstr("has token 12"));
 }
 

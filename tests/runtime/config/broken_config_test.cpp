@@ -209,7 +209,7 @@ INSTANTIATE_TEST_SUITE_P(
                "set is given"},
         Broken{"unknown_preset", kDataset + kTraining + "model.preset = \"lenett\"",
                "test.toml:3:16: model.preset: unknown preset \"lenett\", did you mean \"lenet\"?; "
-               "known: alexnet, alexnet_small, gpt2, "},
+               "known: alexnet, alexnet_small, bert_base, gpt2, "},
         Broken{"preset_outside", kDataset + kTraining + "model.preset = \"../presets/lenet\"",
                "test.toml:3:16: model.preset: unknown preset"},
         Broken{"csv_without_path", dataset("{ format = \"csv\", target = \"y\" }"),

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "runtime/data/safetensors.h"
+#include "runtime/data/tensor_stream.h"
 #include "tests/runtime/data/files.h"
 
 namespace runtime::data {
@@ -59,6 +60,17 @@ TEST_F(Checksums, EveryByteThatIsChangedIsNoticed) {
       copy[at] = static_cast<char>(content_[at] ^ flip);
       EXPECT_THROW(parse(copy), DataError) << "byte " << at << " became " << int{copy[at]};
     }
+  }
+}
+
+TEST_F(Checksums, AStreamNoticesAByteThatIsChanged) {
+  const std::string path = folder_.write("damaged", "");
+  for (size_t at = 0; at < content_.size(); at += 7) {
+    std::string copy = content_;
+    copy[at] = static_cast<char>(content_[at] ^ 1);
+    folder_.write("damaged", copy);
+    EXPECT_THROW(TensorStream(path).read([](const std::string&, const HostTensor&) {}), DataError)
+        << at;
   }
 }
 

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "runtime/data/crc32.h"
+#include "runtime/data/tensor_stream.h"
 #include "tests/runtime/data/files.h"
 
 namespace runtime::data {
@@ -58,6 +59,20 @@ TEST(Safetensors, WritesWhatItReads) {
   write_safetensors(path, example_file());
   expect_equal(example_file(), read_safetensors(path));
   EXPECT_EQ(safetensors_text(example_file(), "memory"), content_of(path));
+}
+
+TEST(Safetensors, AStreamGivesEachTensorOnce) {
+  const test::TempFolder folder;
+  const std::string path = folder.path("a.safetensors");
+  write_safetensors(path, example_file());
+  TensorStream stream(path);
+  TensorFile read;
+  read.metadata = stream.header().metadata;
+  stream.read([&](const std::string& name, HostTensor tensor) {
+    EXPECT_EQ(stream.header().tensors.at(name).dims, tensor.dims);
+    EXPECT_TRUE(read.tensors.emplace(name, std::move(tensor)).second) << name;
+  });
+  expect_equal(example_file(), read);
 }
 
 TEST(Safetensors, SaysWhatItHasWritten) {

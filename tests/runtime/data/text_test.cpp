@@ -6,6 +6,7 @@
 #include "runtime/data/loader.h"
 #include "runtime/data/open.h"
 #include "runtime/data/tokens.h"
+#include "runtime/error.h"
 #include "tests/runtime/data/files.h"
 
 namespace runtime::data {
@@ -305,6 +306,39 @@ TEST_F(Text, BatchesHoldTheLabelsOfEachSample) {
   options.part = [](int64_t, int) { return std::vector<int64_t>{1}; };  // the rows of rank 1
   Loader second(pair.train, options);
   EXPECT_THAT(second.next().labels, ElementsAre(4, 5, 6));
+}
+
+std::vector<int32_t> input_of(const Dataset& dataset, int64_t index, const std::string& name) {
+  std::vector<int32_t> out(static_cast<std::size_t>(dataset.spec().shape[0]));
+  dataset.read_input({&index, 1}, *dataset.spec().find_input(name), {nullptr, out.data()});
+  return out;
+}
+
+TEST_F(Text, DocumentsEndWithTheSeparator) {
+  DatasetOptions options = text("ab.c..defg", 4);
+  EXPECT_TRUE(open_dataset(options).train->spec().inputs.empty());
+  options.separator = ".";
+  options.stride = 1;
+  const auto data = open_dataset(options).train;
+  EXPECT_THAT(input_of(*data, 0, "documents"), ElementsAre(0, 0, 0, 1));
+  EXPECT_THAT(input_of(*data, 0, "positions"), ElementsAre(0, 1, 2, 0));
+  EXPECT_THAT(input_of(*data, 3, "documents"), ElementsAre(0, 0, 1, 2)) << "c . . d";
+  EXPECT_THAT(input_of(*data, 3, "positions"), ElementsAre(0, 1, 0, 0));
+  EXPECT_THAT(input_of(*data, 3, "segments"), ElementsAre(0, 0, 0, 0));
+  EXPECT_EQ(data->spec().inputs[0].most, 3);
+}
+
+TEST_F(Text, TheSeparatorOfTokensIsANumber) {
+  DatasetOptions options = tokens<uint16_t>({1, 2, 9, 3, 4}, 4);
+  options.separator = "9";
+  EXPECT_THAT(input_of(*open_dataset(options).train, 0, "documents"), ElementsAre(0, 0, 0, 1));
+  options.separator = "9 9";
+  try {
+    open_dataset(options);
+    ADD_FAILURE() << "not refused";
+  } catch (const ConfigurationError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("dataset.separator = \"9 9\" is 2 tokens; expected one"));
+  }
 }
 
 }  // namespace

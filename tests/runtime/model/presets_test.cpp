@@ -130,6 +130,26 @@ Shapes llama(int layers, int64_t c, int64_t shared, int64_t hidden, int64_t voca
   return s;
 }
 
+Shapes bert(int layers, int64_t c, int64_t places, int64_t vocabulary) {
+  Expected e;
+  e.shapes["bert.embeddings.word_embeddings.weight"] = {vocabulary, c};
+  e.shapes["bert.embeddings.position_embeddings.weight"] = {places, c};
+  e.shapes["bert.embeddings.token_type_embeddings.weight"] = {2, c};
+  e.layer_norm("bert.embeddings.LayerNorm", c);
+  for (int i = 0; i < layers; ++i) {
+    const std::string at = "bert.encoder.layer." + std::to_string(i) + ".";
+    for (const char* which : {"query", "key", "value"})
+      e.linear(at + "attention.self." + which, c, c);
+    e.linear(at + "attention.output.dense", c, c).layer_norm(at + "attention.output.LayerNorm", c);
+    e.linear(at + "intermediate.dense", 4 * c, c).linear(at + "output.dense", c, 4 * c);
+    e.layer_norm(at + "output.LayerNorm", c);
+  }
+  e.linear("cls.predictions.transform.dense", c, c);
+  e.layer_norm("cls.predictions.transform.LayerNorm", c);
+  e.shapes["cls.predictions.decoder.bias"] = {vocabulary};
+  return e.shapes;
+}
+
 Shapes vit(int layers, int64_t c, int64_t patch, int64_t tokens, int64_t classes) {
   Expected e;
   e.conv("patch_embed.proj", c, 3, patch).shapes["pos_embed.weight"] = {tokens, c};
@@ -172,6 +192,8 @@ const std::vector<Preset>& presets() {
       {"gpt_char", gpt(6, 384, 256, 65, false), 10770816, {256, 65}},
       {"gpt_char_small", gpt(4, 128, 64, 65, false), 809856, {64, 65}},
       {"llama_char", llama(6, 384, 128, 1024, 65), 9467136, {256, 65}},
+      {"smollm2_135m", llama(30, 576, 192, 1536, 49152), 134515008, {1024, 49152}},
+      {"bert_base", bert(12, 768, 512, 30522), 109514298, {512, 30522}},
       {"vit_small", vit(6, 192, 4, 64, 10), 2693194, {10}},
       {"lenet",
        Expected()

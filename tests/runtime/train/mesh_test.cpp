@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/runtime/train/llama_net.h"
 #include "tests/runtime/train/mesh_nets.h"
 
 namespace runtime::train {
@@ -48,6 +49,17 @@ INSTANTIATE_TEST_SUITE_P(
                     MeshForm{"Tensor2Pipeline2", 1, 2, 2},
                     MeshForm{"Data2Tensor2Pipeline2", 2, 2, 2}),
     [](const auto& info) { return info.param.name; });
+
+TEST_P(Meshes, LlamaWithPackedDocuments) {
+  const GptFile text;
+  expect_one_ranks(small_llama(text, 2));
+}
+
+// There are more ranks than heads of keys.
+TEST_P(Meshes, LlamaWithOneHeadOfKeys) {
+  const GptFile text;
+  expect_one_ranks(small_llama(text, 1));
+}
 
 TEST_P(Meshes, LeNet) {
   expect_one_ranks(kSmallLeNet, {{"dataset.validation_split", "0.2"}, {"dataset.samples", "36"}});

@@ -102,6 +102,35 @@ TEST_F(Transfer, EntriesOfTheFileCanBeLeftOut) {
   EXPECT_NO_THROW(job({{"model.init_except", "[\"fc.*\", \"aux.*\"]"}}));
 }
 
+// As after tokens were added to a vocabulary.
+TEST_F(Transfer, NewRowsBeginAsTheMeanOfTheOthers) {
+  const auto larger = [&](const std::string& patterns) {
+    return Job(
+        backbone(1002), "reference",
+        {{"model.outputs", "1002"}, {"model.init_from", path_}, {"model.init_append", patterns}});
+  };
+  Job begun = larger("[\"fc.*\"]");
+  const data::TensorFile after = begun.trainer->weights();
+  const Numbers old = numbers(file_.tensors.at("fc.weight")),
+                now = numbers(after.tensors.at("fc.weight"));
+  ASSERT_EQ(now.size(), 1002u * 8);
+  EXPECT_EQ(Numbers(now.begin(), now.begin() + 8000), old);
+  for (size_t column = 0; column < 8; ++column) {
+    double mean = 0;
+    for (size_t row = 0; row < 1000; ++row) mean += old[8 * row + column] / 1000;
+    EXPECT_FLOAT_EQ(now[8000 + column], mean);
+    EXPECT_FLOAT_EQ(now[8008 + column], mean);
+  }
+  EXPECT_EQ(numbers(after.tensors.at("fc.bias")).size(), 1002u);
+  EXPECT_THAT(test::message_of<DataError>([&] { larger("[\"fc.weight\"]"); }),
+              HasSubstr("fc.bias is [1000], the model has [1002]"));
+  EXPECT_THAT(test::message_of<DataError>([&] { larger("[\"fc.*\", \"conv1.*\"]"), job({}); }),
+              HasSubstr("fc.weight is [1000, 8], the model has [10, 8]"))
+      << "no table becomes smaller";
+  EXPECT_THAT(test::message_of<ConfigurationError>([&] { larger("[\"head.*\"]"); }),
+              HasSubstr("model.init_append: 'head.*' matches no parameter"));
+}
+
 TEST_F(Transfer, APatternThatMatchesNothing) {
   EXPECT_THAT(test::message_of<ConfigurationError>([&] {
                 job({{"model.init_except", "[\"fc.*\", \"head.*\"]"}});

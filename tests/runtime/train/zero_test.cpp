@@ -11,13 +11,12 @@
 #include "runtime/train/step_programs.h"
 #include "runtime/train/weights.h"
 #include "tests/runtime/train/job.h"
-#include "tests/runtime/train/ranks_nets.h"
+#include "tests/runtime/train/llama_net.h"
 
 namespace runtime::train {
 namespace {
 
 constexpr int kSteps = 20;
-constexpr double kFloat64Tolerance = 1e-9, kFloat32Tolerance = 1e-5;
 
 const Settings kManyBuckets = {{"comm.bucket_mb", "0.0005"}};
 const Settings kMomentum = {{"optimizer.momentum", "0.9"}, {"optimizer.weight_decay", "0.01"}};
@@ -123,6 +122,17 @@ TEST_P(Zero, EqualsOneRank) {
   const Trace few = trace(net.toml, 1, 3, float32);
   for (const int ranks : {2, 3, 4})
     expect_close(trace(net.toml, ranks, 3, float32 + zero(stage)), few, kFloat32Tolerance);
+}
+
+TEST(ZeroLlama, EqualsOneRank) {
+  const GptFile text;
+  const Settings settings = kManyBuckets + kAdamw;
+  const Trace one = trace(small_llama(text, 2), 1, kSteps, settings);
+  for (const int stage : {1, 2, 3}) {
+    for (const int ranks : {2, 3})
+      expect_close(trace(small_llama(text, 2), ranks, kSteps, settings + zero(stage)), one,
+                   kFloat64Tolerance);
+  }
 }
 
 // Forms of a step, each on LeNet.

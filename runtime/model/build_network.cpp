@@ -1,14 +1,13 @@
 // Adds the nodes of each layer to the forward graph, and names and initialises its parameters.
-#include "runtime/model/network.h"
-
 #include <algorithm>
 #include <map>
-#include <set>
+#include <type_traits>
 #include <utility>
 
 #include "runtime/error.h"
-#include "runtime/graph/build.h"
 #include "runtime/model/attention.h"
+#include "runtime/model/network.h"
+#include "runtime/model/network_parts.h"
 #include "runtime/model/open_layer.h"
 #include "runtime/model/turn_tables.h"
 
@@ -17,9 +16,7 @@ namespace runtime::model {
 namespace {
 
 using graph::Dims;
-using graph::Value;
 using graph::ValueId;
-using graph::ValueKind;
 
 // Computes the padding that makes the output ceil(input / stride). If the total is odd, the end
 // gets one element more than the beginning.
@@ -32,10 +29,10 @@ void same_padding(int64_t input, int64_t kernel, int64_t stride, int64_t dilatio
   *after = total - total / 2;
 }
 
-class NetworkBuilder {
+class NetworkBuilder : NetworkParts {
  public:
   NetworkBuilder(const Model& model, const NetworkOptions& options)
-      : model_(model), options_(options), build_(net_.graph) {}
+      : NetworkParts(model, options) {}
 
   Network run() {
     add_input();
@@ -48,24 +45,12 @@ class NetworkBuilder {
   }
 
  private:
-  const Dims& dims(ValueId v) const { return net_.graph.value(v).dims; }
-  bool extends() const { return options_.cache == CacheUse::kExtend; }
-
   void add_input() {
     Dims shape = model_.input;
     if (shape.size() == 3) shape = {shape[1], shape[2], shape[0]};
     if (extends()) shape = {1};
     shape.insert(shape.begin(), options_.batch);
     net_.features = input("features", shape, options_.dtype);
-  }
-
-  ValueId input(const std::string& name, Dims shape, rt_dtype dtype) {
-    Value value;
-    value.name = name;
-    value.kind = ValueKind::kInput;
-    value.dtype = dtype;
-    value.dims = std::move(shape);
-    return net_.graph.add_value(std::move(value));
   }
 
   // `unnamed` precedes the names of layers that have no name of their own.
@@ -97,12 +82,27 @@ class NetworkBuilder {
     return base + std::to_string(++counts_[prefix + base]);
   }
 
+  template <class Kind>
+  static bool takes_integers(const Kind&) {
+    return std::is_same_v<Kind, Embedding> || std::is_same_v<Kind, Input> ||
+           std::is_same_v<Kind, Flatten> || std::is_same_v<Kind, Block>;
+  }
+
+  // The values of an input of integers are no numbers to compute with.
+  void need_numbers(ValueId x) const {
+    if (net_.graph.value(x).dtype == options_.dtype) return;
+    fail("computes with numbers, and what is before it has integers, " + graph::to_string(dims(x)) +
+         "; look them up in an embedding, or read them with values = \"numbers\"");
+  }
+
   ValueId apply(const Layer& layer, const std::string& name, ValueId x) {
     build_.layer = name;
     const int64_t outer = stage_;
     if (layer.stage >= 0) stage_ = layer.stage;
     if (stage_ >= 0) net_.stages[name] = static_cast<int>(stage_);
     if (layer.shard != "auto") net_.shards[name] = layer.shard;
+    if (!std::visit([](const auto& kind) { return takes_integers(kind); }, layer.kind))
+      need_numbers(x);
     x = std::visit([&](const auto& kind) { return emit(kind, layer, name, x); }, layer.kind);
     stage_ = outer;
     if (layer.activation != 0) {
@@ -110,60 +110,6 @@ class NetworkBuilder {
       x = build_.activation(x, layer.activation);
     }
     return x;
-  }
-
-  // ---- parameters
-
-  ValueId parameter(const std::string& name, const Dims& shape, Init init, bool trainable = true) {
-    if (!names_.insert(name).second) {
-      throw ConfigurationError("two layers make a parameter named '" + name +
-                               "'; give the layers different names");
-    }
-    Value value;
-    value.name = name;
-    value.kind = trainable ? ValueKind::kParameter : ValueKind::kState;
-    value.dtype = options_.dtype;
-    value.dims = shape;
-    Parameter p;
-    p.name = name;
-    p.value = net_.graph.add_value(std::move(value));
-    p.view = p.file_dims = shape;
-    for (size_t i = 0; i < shape.size(); ++i) p.permutation.push_back(static_cast<int>(i));
-    p.init = std::move(init);
-    p.trainable = trainable;
-    net_.parameters.push_back(std::move(p));
-    return net_.parameters.back().value;
-  }
-
-  ValueId weight(const Layer& layer, const std::string& name, const Dims& shape, int64_t fan_in,
-                 int64_t fan_out) {
-    return weight_called(name + ".weight", layer, shape, fan_in, fan_out);
-  }
-
-  ValueId weight_called(const std::string& name, const Layer& layer, const Dims& shape,
-                        int64_t fan_in, int64_t fan_out) {
-    const ValueId v = parameter(name, shape, layer.init.value_or(model_.init));
-    net_.parameters.back().fan_in = fan_in;
-    net_.parameters.back().fan_out = fan_out;
-    net_.parameters.back().l2 = layer.l2;
-    return v;
-  }
-
-  // Makes a table of rows. By default, values are drawn from N(0, 1) as in PyTorch's nn.Embedding.
-  ValueId table(const Layer& layer, const std::string& name, int64_t rows, int64_t features) {
-    Layer with_init = layer;
-    if (with_init.init.value_or(model_.init).is_default()) with_init.init = Init{"normal", 1};
-    return weight(with_init, name, {rows, features}, features, rows);
-  }
-
-  // With the initialisation "default", a bias starts as in PyTorch, which depends on the weight's
-  // fan-in; with every other initialisation it starts at zero.
-  ValueId bias(const Layer& layer, const std::string& name, int64_t size, int64_t fan_in) {
-    Init init = layer.init.value_or(model_.init);
-    if (!init.is_default()) init = {"constant", 0};
-    const ValueId v = parameter(name + ".bias", {size}, init);
-    net_.parameters.back().fan_in = fan_in;
-    return v;
   }
 
   // ---- layers
@@ -256,10 +202,46 @@ class NetworkBuilder {
     return h == 1 && w == 1 ? x : build_.avg_pool2d(x, {h, w, h, w, {}, true});
   }
 
-  ValueId emit(const GlobalAvgPool&, const Layer&, const std::string&, ValueId x) {
+  // The mean of the tokens that are no padding. Their shares are computed in the type of the model
+  // also where activations have 16 bits, which cannot hold every number of tokens.
+  ValueId mean_of_documents(const std::string& documents, ValueId x) {
+    const Dims in = dims(x);
+    if (in.size() != 3)
+      fail("global_avg_pool with documents needs tokens [N, T, C], its input is " +
+           graph::to_string(in));
+    const ValueId given = named_input(documents, {in[1]}, true);
+    ValueId real = net_.graph.reshape(build_.cast(given, options_.dtype), {in[0], 1, in[1]});
+    const auto relu_of = [&](double factor, double offset) {
+      return build_.activation(build_.scale(real, factor, offset), RT_ACTIVATION_RELU);
+    };
+    real = relu_of(-1, 0);  // above 0 for padding
+    real = relu_of(-1, 1);  // 0 for padding, else 1
+    const ValueId count = build_.matmul(real, real, false, true);
+    const ValueId share = build_.node1(RT_OP_DIVIDE, {real, count}, Dims(dims(real)));
+    return net_.graph.reshape(build_.matmul(share, x, false, false), {in[0], in[2]});
+  }
+
+  ValueId emit(const GlobalAvgPool& pool, const Layer&, const std::string&, ValueId x) {
+    if (!pool.documents.empty()) return mean_of_documents(pool.documents, x);
     const Dims in = dims(x);
     if (in.size() == 3) x = net_.graph.reshape(x, {in[0], in[1], 1, in[2]});
     return build_.global_avg_pool(x);
+  }
+
+  ValueId emit(const Input& named, const Layer&, const std::string&, ValueId) {
+    Dims shape = named.shape.empty() ? model_.input : named.shape;
+    if (shape.size() == 3) shape = {shape[1], shape[2], shape[0]};
+    image_.clear();
+    return named_input(named.input, std::move(shape), named.integers);
+  }
+
+  ValueId emit(const FirstToken&, const Layer&, const std::string&, ValueId x) {
+    const Dims in = dims(x);
+    if (in.size() != 3)
+      fail("first_token needs tokens [N, T, C], its input is " + graph::to_string(in));
+    x = build_.node1(RT_OP_SLICE, {x}, {in[0], 1, in[2]},
+                     {{RT_ATTR_AXIS, int64_t{1}}, {RT_ATTR_START, int64_t{0}}});
+    return net_.graph.reshape(x, {in[0], in[2]});
   }
 
   ValueId emit(const ImageToTokens&, const Layer&, const std::string&, ValueId x) {
@@ -275,43 +257,12 @@ class NetworkBuilder {
     return net_.graph.reshape(x, {in[0], graph::element_count(in) / in[0]});
   }
 
-  // Brings the features of a flattened image, which are H,W,C here, into PyTorch's order C,H,W.
-  // Layers that treat all features alike leave them as they are, and a layer with a parameter for
-  // each feature permutes its parameters in files instead. Only operations that depend on which
-  // feature is which need this.
-  ValueId in_order(ValueId x) {
-    if (image_.empty()) return x;
-    const int64_t rows = dims(x)[0], pixels = image_[0] * image_[1], channels = image_[2];
-    image_.clear();
-    x = build_.transpose(net_.graph.reshape(x, {rows, pixels, channels}), {0, 2, 1});
-    return net_.graph.reshape(x, {rows, channels * pixels});
-  }
-
-  // Makes a parameter for each feature of the last dimension; for a flattened image it is stored in
-  // files in PyTorch's order.
-  ValueId feature_parameter(const std::string& name, int64_t size, double initial,
-                            bool trainable = true) {
-    const ValueId v = parameter(name, {size}, {"constant", initial}, trainable);
-    if (!image_.empty()) {
-      net_.parameters.back().view = image_;
-      net_.parameters.back().permutation = {2, 0, 1};
-    }
-    return v;
-  }
-
   ValueId emit(const Activation& a, const Layer&, const std::string&, ValueId x) {
     return build_.activation(x, a.function);
   }
 
   ValueId emit(const Softmax&, const Layer&, const std::string&, ValueId x) {
     return build_.softmax(x);
-  }
-
-  // Adds the inputs that random masks depend on.
-  void read_step() {
-    if (net_.step != graph::kNone) return;
-    net_.step = input("step", {1}, RT_INT64);
-    net_.sample_base = input("sample_base", {1}, RT_INT64);
   }
 
   ValueId emit(const Dropout& d, const Layer&, const std::string&, ValueId x) {
@@ -341,21 +292,9 @@ class NetworkBuilder {
 
   ValueId emit(const LayerNorm& ln, const Layer&, const std::string& name, ValueId x) {
     const int64_t d = dims(x).back();
-    const ValueId gamma = feature_parameter(name + ".weight", d, 1),
-                  beta = feature_parameter(name + ".bias", d, 0);
+    const ValueId gamma = feature_parameter(name + ".weight", d, 1);
+    const ValueId beta = ln.bias ? feature_parameter(name + ".bias", d, 0) : zeros(d);
     return build_.layer_norm(x, gamma, beta, ln.epsilon);
-  }
-
-  // [.., heads * width] as [.., heads, width]; throws unless the heads divide the features.
-  ValueId by_head(ValueId x, int64_t heads, const char* what) {
-    Dims split = dims(x);
-    if (split.back() % heads != 0) {
-      fail(std::string(what) + " of " + std::to_string(heads) + " heads on " +
-           graph::to_string(split) + ": expected a multiple of the heads as the last dimension");
-    }
-    split.back() /= heads;
-    split.insert(split.end() - 1, heads);
-    return net_.graph.reshape(x, split);
   }
 
   ValueId emit(const RmsNorm& norm, const Layer&, const std::string& name, ValueId x) {
@@ -381,13 +320,6 @@ class NetworkBuilder {
     return build_.rotary(x, turns, rotary.heads);
   }
 
-  // The place of the token that extends a text, an input.
-  ValueId place() {
-    ValueId& position = net_.cache.position;
-    if (position == graph::kNone) position = input("position", {1, 1}, RT_INT32);
-    return position;
-  }
-
   ValueId emit(const Embedding& e, const Layer& layer, const std::string& name, ValueId x) {
     // Data sets give token ids as float32, which is exact up to 2^24.
     x = build_.cast(in_order(x), RT_INT32);
@@ -406,6 +338,8 @@ class NetworkBuilder {
     ValueId positions = table(layer, name, rows, in[2]);
     if (extends()) {
       positions = build_.embedding(place(), positions);
+    } else if (!e.positions.empty() && options_.cache == CacheUse::kNone) {
+      positions = build_.embedding(named_input(e.positions, {in[1]}, true), positions);
     } else if (rows > in[1]) {
       positions = build_.node1(RT_OP_SLICE, {positions}, {in[1], in[2]},
                                {{RT_ATTR_AXIS, int64_t{0}}, {RT_ATTR_START, int64_t{0}}});
@@ -438,13 +372,17 @@ class NetworkBuilder {
     // Counted for evaluation too, as in a dropout layer.
     if (o.probability > 0) o.stream = dropouts_++;
     if (!options_.training) o.probability = 0;
+    // A text that is continued is one document.
+    const bool divided = !a.documents.empty() && options_.cache == CacheUse::kNone;
     const bool plain = o.key_heads == o.heads && o.window == 0 && o.scale == 0;
-    if (a.is_packed() && plain && o.probability == 0) return build_.attention(x, o.heads, o.causal);
-    if (o.probability > 0) {
+    if (a.is_packed() && plain && o.probability == 0 && !divided)
+      return build_.attention(x, o.heads, o.causal);
+    const ValueId queries = value_of(build_, source.queries), keys = value_of(build_, source.keys);
+    if (o.probability > 0 || divided) {
       read_step();
       o.seed = options_.seed, o.step = net_.step, o.base = net_.sample_base;
     }
-    const ValueId queries = value_of(build_, source.queries), keys = value_of(build_, source.keys);
+    if (divided) o.documents = named_input(a.documents, {dims(queries)[1]}, true);
     return build_.dot_product_attention(queries, keys, value_of(build_, source.values), o);
   }
 
@@ -505,6 +443,8 @@ class NetworkBuilder {
     const Dims first_image = std::exchange(image_, image);
     sequence(second.layers, prefix, &y.second, second.unnamed);
     build_.layer = layer;
+    need_numbers(y.first);
+    need_numbers(y.second);
     if (image_ != first_image) {
       y.second = in_order(y.second);
       image_ = first_image;
@@ -554,19 +494,9 @@ class NetworkBuilder {
     return build_.gated_activation(y.first, y.second, gated.function);
   }
 
-  [[noreturn]] void fail(const std::string& message) const {
-    throw ConfigurationError("layer '" + build_.layer + "': " + message);
-  }
-
-  const Model& model_;
-  const NetworkOptions& options_;
-  Network net_;
-  graph::Build build_;
-  std::set<std::string> names_;
   std::map<std::string, int> counts_;  // layers without a name, by prefix and type
   int64_t stage_ = -1;                 // of the enclosing layer; -1: any stage
   std::string prefix_;                 // of the list whose layer is being added
-  Dims image_;  // [H, W, C] of the flattened image whose order the features still have; empty: none
   int64_t dropouts_ = 0;
   TurnTables turns_;
 };
