@@ -32,7 +32,15 @@ std::string file_of(const std::string& run, const char* name) {
 }  // namespace
 
 void import_hf(const std::string& folder, const std::string& output) {
-  say("{}: {}\n", output, described(exchange::import_model(folder, output)));
+  const exchange::Exchanged result = exchange::import_model(folder, output);
+  say("{}: {}\n", output, described(result));
+  if (result.vectors) {
+    return say(
+        "next: runtime predict {0}/config.toml --weights {0}/weights.safetensors --data TEXTS.csv, "
+        "a "
+        "table with the column text\n",
+        output);
+  }
   say("next: set dataset.path in {0}/config.toml, then: runtime train {0}/config.toml\n", output);
 }
 

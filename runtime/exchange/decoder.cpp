@@ -5,28 +5,13 @@
 #include <map>
 
 #include "runtime/error.h"
+#include "runtime/exchange/functions.h"
 
 namespace runtime::exchange {
 
 namespace {
 
 constexpr int64_t kMostLayers = 1000;
-
-// The names that transformers and layers have for the function of a gate.
-struct GateName {
-  std::string_view theirs, ours;
-};
-constexpr GateName kGates[] = {{"silu", "silu"},          {"swish", "silu"},
-                               {"gelu", "gelu"},          {"gelu_pytorch_tanh", "gelu_tanh"},
-                               {"gelu_new", "gelu_tanh"}, {"relu", "relu"}};
-
-std::string gate_of(const JsonObject& config) {
-  const std::string act = config.text("hidden_act", "silu");
-  for (const GateName& name : kGates) {
-    if (name.theirs == act) return std::string(name.ours);
-  }
-  config.fail("hidden_act", "silu, gelu, gelu_pytorch_tanh or relu");
-}
 
 // The window of each layer. Two ways to say it are in use: `layer_types`, and by family.
 std::vector<int64_t> windows_of(const JsonObject& config, const std::string& type, int64_t layers) {
@@ -158,8 +143,6 @@ nlohmann::ordered_json Decoder::config() const {
                                                             {"mistral", "MistralForCausalLM"},
                                                             {"qwen2", "Qwen2ForCausalLM"},
                                                             {"qwen3", "Qwen3ForCausalLM"}};
-  std::string act = function;
-  if (function == "gelu_tanh") act = "gelu_pytorch_tanh";
   nlohmann::ordered_json json = {{"architectures", {architectures.at(model_type)}},
                                  {"model_type", model_type},
                                  {"vocab_size", tokens},
@@ -169,7 +152,7 @@ nlohmann::ordered_json Decoder::config() const {
                                  {"num_attention_heads", heads},
                                  {"num_key_value_heads", key_heads},
                                  {"head_dim", head_width},
-                                 {"hidden_act", act},
+                                 {"hidden_act", their_function(function)},
                                  {"max_position_embeddings", places},
                                  {"rms_norm_eps", epsilon},
                                  {"rope_theta", rotations.base},
@@ -191,7 +174,7 @@ nlohmann::ordered_json Decoder::config() const {
   return json;
 }
 
-std::unique_ptr<Architecture> read_decoder(const JsonObject& config) {
+std::unique_ptr<Architecture> read_decoder(const JsonObject& config, const std::string&) {
   auto d = std::make_unique<Decoder>();
   d->model_type = config.text("model_type");
   d->tokens = config.integer("vocab_size", 1);
@@ -210,7 +193,7 @@ std::unique_ptr<Architecture> read_decoder(const JsonObject& config) {
   d->epsilon = config.number("rms_norm_eps", 1e-6);
   if (!(d->epsilon > 0 && d->epsilon <= 1))
     config.fail("rms_norm_eps", "a number above 0, up to 1");
-  d->function = gate_of(config);
+  d->function = read_function(config, "hidden_act", "silu", {"silu", "gelu", "gelu_tanh", "relu"});
   const bool bias = config.flag("attention_bias", false);
   d->query_bias = bias || d->model_type == "qwen2";
   d->output_bias = bias;

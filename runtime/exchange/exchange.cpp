@@ -10,6 +10,8 @@
 #include <sstream>
 
 #include "runtime/config/format.h"
+#include "runtime/data/preparation.h"
+#include "runtime/data/tokenizer.h"
 #include "runtime/error.h"
 #include "runtime/exchange/family.h"
 #include "runtime/exchange/shards.h"
@@ -29,16 +31,25 @@ constexpr int64_t kContext = 1024;  // tokens of a sample in a new configuration
 constexpr size_t kMostListed = 8;   // names in a message
 const char* const kWeights = "weights.safetensors";
 
-// The configuration of a model that was read.
-std::string config_text(const Architecture& model, const std::string& source, int64_t context,
-                        bool tokenizer) {
+// Whether samples are the texts of a table, not windows of one text.
+bool of_texts(Task task) { return task == Task::kClass || task == Task::kEmbedding; }
+
+// [dataset] of a model for the texts of a table.
+std::string table_text(const Architecture& model) {
   std::ostringstream text;
-  text << "# Layers and weights of " << source << ", whose texts have up to " << model.length()
-       << " tokens; model.input is how many a sample has.\n"
-       << "# Set dataset.path to a text; `runtime predict` and `evaluate` need no training.\n"
-       << "[model]\ninput = [" << context << "]\ninit_from = \"" << kWeights << "\"\n"
-       << "layers = " << model.layers() << "\n\n"
-       << "[dataset]\n";
+  text << "format = \"sentences\"\npath = \"texts.csv\"\ntexts = [\"text\"]\n"
+       << "target = \"label\"\ntokenizer = \"hf\"\ntokenizer_path = \"tokenizer.json\"\n";
+  if (model.task() == Task::kClass)
+    text << "classes = " << model.outputs() << "\n";
+  else
+    text << "# `runtime predict CONFIG --data TEXTS.csv` gives the vectors of texts.\n"
+         << "task = \"regression\"\n";
+  return text.str();
+}
+
+// [dataset] of a model for windows of one text.
+std::string text_text(const Architecture& model, bool tokenizer) {
+  std::ostringstream text;
   if (tokenizer) {
     text << "format = \"text\"\npath = \"text.txt\"\ntokenizer = \"hf\"\n"
          << "tokenizer_path = \"tokenizer.json\"\n";
@@ -46,6 +57,68 @@ std::string config_text(const Architecture& model, const std::string& source, in
     text << "# The folder had no tokenizer.json, so texts come as numbers of tokens.\n"
          << "format = \"tokens\"\npath = \"text.tokens\"\nclasses = " << model.vocabulary() << "\n";
   }
+  if (model.task() == Task::kMaskedToken) {
+    text << "task = \"masked_token\"\n"
+         << "mask_token = " << (tokenizer ? "\"[MASK]\"" : "\"0\"") << "\n";
+  }
+  return text.str();
+}
+
+// What a model for texts is given besides its weights: how many numbers it makes of them, and the
+// identity of its tokenizer.
+std::string preparation_text(const Architecture& model, const fs::path& tokenizer) {
+  data::DatasetOptions options;
+  options.tokenizer = "hf";
+  options.tokenizer_path = tokenizer.string();
+  data::Preparation preparation;
+  preparation.tokenizer = data::tokenizer_identity(options);
+  (model.task() == Task::kClass ? preparation.classes : preparation.targets) = model.outputs();
+  return data::to_json(preparation);
+}
+
+// The text of a special token; "": the tokenizer has no text for it, or cannot be read, which only
+// a data set of texts needs.
+std::string text_of(int64_t id, const fs::path& tokenizer_file) try {
+  data::DatasetOptions options;
+  options.tokenizer = "hf";
+  options.tokenizer_path = tokenizer_file.string();
+  const data::TokenizerPointer tokenizer = data::make_tokenizer(options, "", 0);
+  if (id >= tokenizer->vocabulary()) return "";
+  const auto narrow = static_cast<int32_t>(id);
+  const std::string text = tokenizer->decode({&narrow, 1});
+  std::vector<int32_t> found;
+  tokenizer->encode(text, "the end of a text", [&](int32_t token) { found.push_back(token); });
+  const bool special = tokenizer->is_special(narrow) && found == std::vector<int32_t>{narrow};
+  return special ? text : "";
+} catch (const DataError&) {
+  return "";
+}
+
+// The text of the token with which texts of the model end; "": config.json names none, or the
+// tokenizer has no text for it.
+std::string end_text(const JsonObject& config, const fs::path& tokenizer_file) {
+  const char* const key = "eos_token_id";
+  if (!config.has(key)) return "";
+  const nlohmann::json& ids = config.json().at(key);
+  const nlohmann::json first = ids.is_array() && !ids.empty() ? ids[0] : ids;
+  if (!first.is_number_integer() || first < 0) config.fail(key, "the number of a token, or some");
+  return text_of(first.get<int64_t>(), tokenizer_file);
+}
+
+// The configuration of a model that was read.
+std::string config_text(const Architecture& model, const std::string& source, int64_t context,
+                        bool tokenizer, const std::string& separator = "") {
+  std::ostringstream text;
+  const char* const path = of_texts(model.task()) ? "a table with a column of texts" : "a text";
+  text << "# Layers and weights of " << source << ", whose texts have up to " << model.length()
+       << " tokens; model.input is how many a sample has.\n"
+       << "# Set dataset.path to " << path
+       << "; `runtime predict` and `evaluate` need no training.\n"
+       << "[model]\ninput = [" << context << "]\ninit_from = \"" << kWeights << "\"\n"
+       << "layers = " << model.layers() << "\n\n"
+       << "[dataset]\n"
+       << (of_texts(model.task()) ? table_text(model) : text_text(model, tokenizer));
+  if (!separator.empty()) text << "separator = " << config::toml_string(separator) << "\n";
   text << "\n[training]\nglobal_batch_size = 8\nsteps = 1000\nmax_norm = 1.0\n\n"
        << "[optimizer]\nname = \"adamw\"\nlr = 2e-5\nweight_decay = 0.0\n";
   return text.str();
@@ -130,7 +203,8 @@ void write_text(const fs::path& path, const std::string& text) {
 }
 
 Exchanged summary(const Architecture& model, const Tensors& tensors, bool tokenizer) {
-  Exchanged result{model.config().at("model_type").get<std::string>(), 0, 0, tokenizer};
+  Exchanged result{model.config().at("model_type").get<std::string>(), 0, 0, tokenizer,
+                   model.task() == Task::kEmbedding};
   for (const auto& [name, tensor] : tensors) {
     ++result.parameters;
     result.numbers += graph::element_count(tensor.dims);
@@ -169,12 +243,19 @@ Exchanged import_model(const std::string& folder, const std::string& output) {
                     ": has no config.json; expected a folder as save_pretrained() of "
                     "transformers writes it");
   }
-  const std::unique_ptr<Architecture> model =
-      read_architecture(JsonObject::of_file(description.string()));
+  const JsonObject config = JsonObject::of_file(description.string());
+  const std::unique_ptr<Architecture> model = read_architecture(config, folder);
   const bool has_tokenizer = fs::exists(tokenizer);
+  if (!has_tokenizer && of_texts(model->task())) {
+    throw DataError(folder +
+                    ": has no tokenizer.json, but the model reads texts; save it there with "
+                    "AutoTokenizer.from_pretrained(...).save_pretrained(...) of transformers");
+  }
+  const std::string separator =
+      has_tokenizer && model->task() == Task::kNextToken ? end_text(config, tokenizer) : "";
   const std::string text =
       config_text(*model, fs::absolute(base).lexically_normal().filename().string(),
-                  std::min(model->length(), kContext), has_tokenizer);
+                  std::min(model->length(), kContext), has_tokenizer, separator);
   const Shards shards = open_shards(folder);
   data::FileView weights;
   for (const auto& [name, tensor] : shards.tensors) {
@@ -182,6 +263,8 @@ Exchanged import_model(const std::string& folder, const std::string& output) {
     if (!own.empty()) weights.tensors[own] = tensor;
   }
   check_tensors(weights.tensors, network_of(parsed(text)).parameters, folder);
+  if (of_texts(model->task()))
+    weights.metadata["preparation"] = preparation_text(*model, tokenizer);
   write_folder(output, [&](const fs::path& made) {
     data::write_safetensors((made / kWeights).string(), weights);
     write_text(made / "config.toml", text);
@@ -207,6 +290,10 @@ Exchanged export_model(const config::Config& config, const std::string& weights,
   write_folder(output, [&](const fs::path& made) {
     data::write_safetensors((made / "model.safetensors").string(), renamed);
     write_text(made / "config.json", model->config().dump(2) + "\n");
+    for (const auto& [name, content] : model->files()) {
+      fs::create_directories((made / name).parent_path());
+      write_text(made / name, content);
+    }
     if (has_tokenizer) fs::copy_file(tokenizer, made / "tokenizer.json");
   });
   return summary(*model, renamed.tensors, has_tokenizer);

@@ -15,6 +15,7 @@ struct Exchanged {
   int64_t parameters = 0;  // tensors of weights
   int64_t numbers = 0;     // in them
   bool tokenizer = false;  // tokenizer.json was copied
+  bool vectors = false;    // the model makes vectors of texts
 };
 
 // Writes the model of `folder` (config.json, safetensors, tokenizer.json) as `output`, a new

@@ -14,6 +14,7 @@ const std::vector<Family>& families() {
        read_decoder,
        recognise_decoder},
       {"GPT-2 (gpt2)", {"gpt2"}, read_gpt2, recognise_gpt2},
+      {"BERT (bert)", {"bert"}, read_bert, recognise_bert},
   };
   return all;
 }
@@ -29,11 +30,13 @@ std::string all_families() {
 
 }  // namespace
 
-std::unique_ptr<Architecture> read_architecture(const JsonObject& config) {
+std::unique_ptr<Architecture> read_architecture(const JsonObject& config,
+                                                const std::string& folder) {
   const std::string type = config.text("model_type");
   for (const Family& family : families()) {
     const auto& types = family.model_types;
-    if (std::find(types.begin(), types.end(), type) != types.end()) return family.read(config);
+    if (std::find(types.begin(), types.end(), type) != types.end())
+      return family.read(config, folder);
   }
   config.fail("model_type", "one of the families that can be imported: " + all_families() +
                                 "; write the layers of another model by hand (configs/README.md)");

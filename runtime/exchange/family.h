@@ -2,6 +2,7 @@
 #ifndef RUNTIME_EXCHANGE_FAMILY_H_
 #define RUNTIME_EXCHANGE_FAMILY_H_
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,14 @@
 
 namespace runtime::exchange {
 
+// What a model is for.
+enum class Task {
+  kNextToken,    // a language model
+  kMaskedToken,  // a model that fills in tokens of a text
+  kClass,        // the class of a text, or of two
+  kEmbedding,    // a vector for a text
+};
+
 // One model of a family, read from either side. The family translates it with these functions.
 class Architecture {
  public:
@@ -21,9 +30,15 @@ class Architecture {
   virtual std::string layers() const = 0;
   // config.json as transformers reads it.
   virtual nlohmann::ordered_json config() const = 0;
+  // What a sample is, and what the model makes of it.
+  virtual Task task() const { return Task::kNextToken; }
+  // Further files of the folder, by name.
+  virtual std::map<std::string, std::string> files() const { return {}; }
   // Tokens of the vocabulary, and of the longest text.
   virtual int64_t vocabulary() const = 0;
   virtual int64_t length() const = 0;
+  // Classes, or numbers of a vector.
+  virtual int64_t outputs() const { return vocabulary(); }
   // The parameter that a tensor of the files is; "" for one that the model computes itself.
   virtual std::string name_of(const std::string& tensor) const = 0;
   // The tensor of the files that a parameter is.
@@ -35,23 +50,27 @@ class Architecture {
 struct Family {
   std::string_view documentation;             // model types, for messages
   std::vector<std::string_view> model_types;  // of config.json
-  std::unique_ptr<Architecture> (*read)(const JsonObject& config);
+  std::unique_ptr<Architecture> (*read)(const JsonObject& config, const std::string& folder);
   std::unique_ptr<Architecture> (*recognise)(const model::Model& model);
 };
 
 const std::vector<Family>& families();
 
-// The architecture of a configuration. Throws DataError that names the model type and the families.
-std::unique_ptr<Architecture> read_architecture(const JsonObject& config);
+// The architecture of the model in a folder, with its config.json. Throws DataError that names the
+// model type and the families.
+std::unique_ptr<Architecture> read_architecture(const JsonObject& config,
+                                                const std::string& folder);
 
 // The architecture of a model. Throws ConfigurationError if it belongs to no family.
 std::unique_ptr<Architecture> recognise_architecture(const model::Model& model);
 
 // The functions of the rows.
-std::unique_ptr<Architecture> read_decoder(const JsonObject& config);        // decoder.cpp
-std::unique_ptr<Architecture> recognise_decoder(const model::Model& model);  // decoder.cpp
-std::unique_ptr<Architecture> read_gpt2(const JsonObject& config);           // gpt2.cpp
-std::unique_ptr<Architecture> recognise_gpt2(const model::Model& model);     // gpt2.cpp
+std::unique_ptr<Architecture> read_decoder(const JsonObject& config, const std::string& folder);
+std::unique_ptr<Architecture> recognise_decoder(const model::Model& model);
+std::unique_ptr<Architecture> read_gpt2(const JsonObject& config, const std::string& folder);
+std::unique_ptr<Architecture> recognise_gpt2(const model::Model& model);
+std::unique_ptr<Architecture> read_bert(const JsonObject& config, const std::string& folder);
+std::unique_ptr<Architecture> recognise_bert(const model::Model& model);
 
 }  // namespace runtime::exchange
 

@@ -2,21 +2,12 @@
 #include "runtime/exchange/gpt2.h"
 
 #include "runtime/error.h"
+#include "runtime/exchange/functions.h"
 #include "runtime/exchange/toml_layers.h"
 
 namespace runtime::exchange {
 
 namespace {
-
-// The names that transformers and layers have for the function of a perceptron.
-struct FunctionName {
-  std::string_view theirs, ours;
-};
-constexpr FunctionName kFunctions[] = {{"gelu_new", "gelu_tanh"},
-                                       {"gelu_pytorch_tanh", "gelu_tanh"},
-                                       {"gelu", "gelu"},
-                                       {"relu", "relu"},
-                                       {"tanh", "tanh"}};
 
 double probability(const JsonObject& config, const std::string& key) {
   const double value = config.number(key, 0.1);
@@ -86,12 +77,6 @@ std::string Gpt2::name_of(const std::string& tensor) const {
 }
 
 nlohmann::ordered_json Gpt2::config() const {
-  std::string theirs = function;
-  for (const FunctionName& name : kFunctions) {
-    if (name.ours != function) continue;
-    theirs = name.theirs;
-    break;
-  }
   return {{"architectures", {"GPT2LMHeadModel"}},
           {"model_type", "gpt2"},
           {"vocab_size", tokens},
@@ -100,7 +85,7 @@ nlohmann::ordered_json Gpt2::config() const {
           {"n_layer", blocks},
           {"n_head", heads},
           {"n_inner", hidden},
-          {"activation_function", theirs},
+          {"activation_function", function == "gelu_tanh" ? "gelu_new" : their_function(function)},
           {"layer_norm_epsilon", epsilon},
           {"embd_pdrop", embedding_dropout},
           {"attn_pdrop", attention_dropout},
@@ -108,7 +93,7 @@ nlohmann::ordered_json Gpt2::config() const {
           {"tie_word_embeddings", true}};
 }
 
-std::unique_ptr<Architecture> read_gpt2(const JsonObject& config) {
+std::unique_ptr<Architecture> read_gpt2(const JsonObject& config, const std::string&) {
   auto g = std::make_unique<Gpt2>();
   g->tokens = config.integer("vocab_size", 1);
   g->places = config.integer("n_positions", 1, 1024);
@@ -122,13 +107,8 @@ std::unique_ptr<Architecture> read_gpt2(const JsonObject& config) {
   g->epsilon = config.number("layer_norm_epsilon", 1e-5);
   if (!(g->epsilon > 0 && g->epsilon <= 1))
     config.fail("layer_norm_epsilon", "a number above 0, up to 1");
-  const std::string act = config.text("activation_function", "gelu_new");
-  g->function = "";
-  for (const FunctionName& name : kFunctions) {
-    if (name.theirs == act) g->function = name.ours;
-  }
-  if (g->function.empty())
-    config.fail("activation_function", "gelu_new, gelu_pytorch_tanh, gelu, relu or tanh");
+  g->function = read_function(config, "activation_function", "gelu_new",
+                              {"gelu_tanh", "gelu", "relu", "tanh"});
   if (!config.flag("scale_attn_weights", true)) config.fail("scale_attn_weights", "true");
   for (const char* key : {"scale_attn_by_inverse_layer_idx", "add_cross_attention"}) {
     if (config.flag(key, false)) config.fail(key, "false");

@@ -41,6 +41,16 @@ JsonObject JsonObject::of_file(const std::string& path) {
   return {parse(data::read_marked_text(path, kMostBytes), path), path};
 }
 
+std::vector<JsonObject> JsonObject::list_of_file(const std::string& path) {
+  const nlohmann::json list = parse(data::read_marked_text(path, kMostBytes), path);
+  if (!list.is_array())
+    throw DataError(path + ": is " + shown(list) + ", expected a list [ { ... }, ... ]");
+  std::vector<JsonObject> objects;
+  for (size_t i = 0; i < list.size(); ++i)
+    objects.push_back({list[i], path + ": " + std::to_string(i)});
+  return objects;
+}
+
 JsonObject::JsonObject(nlohmann::json object, std::string where)
     : object_(std::move(object)), where_(std::move(where)) {
   if (object_.is_object()) return;

@@ -16,6 +16,8 @@ class JsonObject {
  public:
   // Reads a file of at most 100 MB whose nesting is at most 64.
   static JsonObject of_file(const std::string& path);
+  // Reads a file that is a list of objects.
+  static std::vector<JsonObject> list_of_file(const std::string& path);
   // `where` is for messages: a file, or a file and a key.
   JsonObject(nlohmann::json object, std::string where);
 

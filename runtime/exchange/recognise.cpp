@@ -1,7 +1,9 @@
 // Finds the family of a model in its layers. Only what tells models of a family apart is read here;
 // the caller compares the rest with the layers that the family would have.
+#include <algorithm>
 #include <type_traits>
 
+#include "runtime/exchange/bert.h"
 #include "runtime/exchange/decoder.h"
 #include "runtime/exchange/gpt2.h"
 #include "runtime/graph/activations.h"
@@ -30,11 +32,17 @@ std::vector<const Layer*> all_of(const model::Model& model) {
 
 // The layer of a type whose name ends so; null if there is none.
 template <class Kind>
-const Kind* find(const model::Model& model, const std::string& end) {
+const Layer* find_layer(const model::Model& model, const std::string& end) {
   for (const Layer* layer : all_of<Kind>(model)) {
-    if (layer->name.ends_with(end)) return &std::get<Kind>(layer->kind);
+    if (layer->name.ends_with(end)) return layer;
   }
   return nullptr;
+}
+
+template <class Kind>
+const Kind* find(const model::Model& model, const std::string& end) {
+  const Layer* const layer = find_layer<Kind>(model, end);
+  return layer == nullptr ? nullptr : &std::get<Kind>(layer->kind);
 }
 
 // The blocks: one that is repeated, or those with a name of their own.
@@ -106,7 +114,7 @@ std::unique_ptr<Architecture> recognise_decoder(const model::Model& model) {
 std::unique_ptr<Architecture> recognise_gpt2(const model::Model& model) {
   const auto* const embedding = find<model::Embedding>(model, "wte");
   const auto* const places = find<model::PositionEmbedding>(model, "wpe");
-  const auto* const hidden = find<model::Linear>(model, "c_fc");
+  const Layer* const hidden = find_layer<model::Linear>(model, "c_fc");
   const auto* const norm = find<model::LayerNorm>(model, "ln_f");
   const std::vector<const Layer*> blocks = blocks_of(model);
   if (!embedding || !places || !hidden || !norm || blocks.empty() || !attention_in(*blocks[0]) ||
@@ -115,15 +123,13 @@ std::unique_ptr<Architecture> recognise_gpt2(const model::Model& model) {
   auto g = std::make_unique<Gpt2>();
   g->tokens = embedding->vocabulary, g->width = embedding->features;
   g->places = places->length != 0 ? places->length : model.input[0];
-  g->hidden = hidden->features;
+  g->hidden = std::get<model::Linear>(hidden->kind).features;
+  g->function = graph::activation_name(hidden->activation);
   g->blocks = static_cast<int64_t>(blocks.size());
   const model::Attention& attention = *attention_in(*blocks[0]);
   g->heads = attention.options.heads;
   g->attention_dropout = attention.options.probability;
   g->epsilon = norm->epsilon;
-  for (const Layer* layer : all_of<model::Linear>(model)) {
-    if (layer->name == "c_fc") g->function = graph::activation_name(layer->activation);
-  }
   const auto probability = [](const Layer& layer) {
     return std::get<model::Dropout>(layer.kind).probability;
   };
@@ -137,6 +143,50 @@ std::unique_ptr<Architecture> recognise_gpt2(const model::Model& model) {
     collect<model::Dropout>(*inside, inner);
   if (!inner.empty()) g->residual_dropout = probability(*inner[0]);
   return g;
+}
+
+std::unique_ptr<Architecture> recognise_bert(const model::Model& model) {
+  const auto* const embedding = find<model::Embedding>(model, "bert.embeddings.word_embeddings");
+  const auto* const types = find<model::Embedding>(model, "bert.embeddings.token_type_embeddings");
+  const auto* const places =
+      find<model::PositionEmbedding>(model, "bert.embeddings.position_embeddings");
+  const auto* const norm = find<model::LayerNorm>(model, "bert.embeddings.LayerNorm");
+  const Layer* const hidden = find_layer<model::Linear>(model, "intermediate.dense");
+  const std::vector<const Layer*> blocks = blocks_of(model);
+  if (!embedding || !types || !places || !norm || !hidden || blocks.empty() ||
+      !attention_in(*blocks[0]) || model.input.size() != 1)
+    return nullptr;
+  auto b = std::make_unique<Bert>();
+  b->tokens = embedding->vocabulary, b->width = embedding->features;
+  b->segments = types->vocabulary;
+  b->places = places->length != 0 ? places->length : model.input[0];
+  b->hidden = std::get<model::Linear>(hidden->kind).features;
+  b->function = graph::activation_name(hidden->activation);
+  b->epsilon = norm->epsilon;
+  b->blocks = static_cast<int64_t>(blocks.size());
+  b->heads = attention_in(*blocks[0])->options.heads;
+  b->attention_dropout = attention_in(*blocks[0])->options.probability;
+  // A dropout before the blocks is that of the embeddings, one behind them that of the classifier.
+  bool behind = false;
+  for (const Layer& layer : model.layers) {
+    behind = behind || std::holds_alternative<model::Block>(layer.kind);
+    if (const auto* const dropout = std::get_if<model::Dropout>(&layer.kind))
+      (behind ? b->classifier_dropout : b->hidden_dropout) = dropout->probability;
+  }
+  if (const auto* const classifier = find<model::Linear>(model, "classifier")) {
+    b->kind = Task::kClass;
+    b->classes = classifier->features;
+  } else if (const auto* const decoder = find<model::Linear>(model, "cls.predictions.decoder")) {
+    b->kind = Task::kMaskedToken;
+    b->tied = !decoder->tie.empty();
+  } else {
+    b->first_token = !all_of<model::FirstToken>(model).empty();
+    b->normalised = std::any_of(model.layers.begin(), model.layers.end(), [](const Layer& layer) {
+      const auto* const open = std::get_if<model::Open>(&layer.kind);
+      return open != nullptr && open->operation->name.ends_with("l2_norm");
+    });
+  }
+  return b;
 }
 
 }  // namespace runtime::exchange

@@ -2,10 +2,11 @@
 """Trains a character GPT in `runtime` and in PyTorch from the same weights on the same batches and compares the losses.
 
 usage: gpt_losses.py RUNTIME BACKEND [--text FILE] [--steps N] [--warm-up N] [--verbose]
-                     [--layers L --heads H --width C --context T --batch B]
+                     [--layers L --heads H --width C --context T --batch B] [--dropout P] [--no-bias]
 
 Without --text the characters are drawn from a small Markov chain, so that no data set is needed. Both sides use AdamW with
-weight decay on matrices only, and gradient clipping. Every loss must agree with PyTorch's within 1e-4, and the loss must have
+weight decay on matrices only, and gradient clipping. With --dropout PyTorch drops what plugins/operations.md says that the runtime
+drops: numbers of embeddings and branches, and weights of attention. --no-bias leaves out all biases, as nanoGPT does. Every loss must agree with PyTorch's within 1e-4, and the loss must have
 fallen. Exit code 0: all agree, 1: some differ, 77: PyTorch is absent (skipped).
 """
 import argparse
@@ -26,42 +27,84 @@ except ImportError as error:
 
 from exchange import read_safetensors
 
-TOLERANCE = 1e-4
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "differential", "networks"))
+from networks_twin import attention_mask, dropout_mask  # noqa: E402
+
+TOLERANCE, SEED = 1e-4, 42
 LR, BETAS, DECAY, MAX_NORM = 1e-3, (0.9, 0.99), 0.1, 1.0
 
 
-class Attention(nn.Module):
-    def __init__(self, width, heads):
+class Drops:
+    """The masks of one step, in the order in which layers draw them."""
+
+    def __init__(self, probability):
+        self.probability, self.step, self.stream = probability, 0, 0
+
+    def begin(self, step):
+        self.step, self.stream = step, 0
+
+    def drop(self, x, mask_of):
+        if self.probability == 0:
+            return x
+        kept = torch.from_numpy(mask_of(tuple(x.shape), self.probability, SEED, self.step, 0, self.stream))
+        self.stream += 1
+        return x * kept.to(x.dtype) / (1 - self.probability)
+
+    def numbers(self, x):
+        return self.drop(x, dropout_mask)
+
+    def weights(self, x):
+        return self.drop(x, attention_mask)
+
+
+class Norm(nn.Module):
+    """nn.LayerNorm without a bias, which PyTorch has from 2.1 on."""
+
+    def __init__(self, width):
         super().__init__()
-        self.heads = heads
-        self.c_attn, self.c_proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        return functional.layer_norm(x, self.weight.shape, self.weight)
+
+
+def norm(width, bias):
+    return nn.LayerNorm(width) if bias else Norm(width)
+
+
+class Attention(nn.Module):
+    def __init__(self, width, heads, bias, drops):
+        super().__init__()
+        self.heads, self.drops = heads, drops
+        self.c_attn, self.c_proj = nn.Linear(width, 3 * width, bias), nn.Linear(width, width, bias)
 
     def forward(self, x):  # (B, T, C)
         batch, length, width = x.shape
         q, k, v = (t.view(batch, length, self.heads, -1).transpose(1, 2) for t in self.c_attn(x).split(width, 2))
         scores = q @ k.transpose(2, 3) / (width // self.heads) ** 0.5
         scores = scores.masked_fill(torch.ones(length, length).triu(1).bool(), float("-inf"))
-        return self.c_proj((scores.softmax(3) @ v).transpose(1, 2).reshape(batch, length, width))
+        return self.c_proj((self.drops.weights(scores.softmax(3)) @ v).transpose(1, 2).reshape(batch, length, width))
 
 
 class Mlp(nn.Module):
-    def __init__(self, width):
+    def __init__(self, width, bias):
         super().__init__()
-        self.c_fc, self.c_proj = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.c_fc, self.c_proj = nn.Linear(width, 4 * width, bias), nn.Linear(4 * width, width, bias)
 
     def forward(self, x):
         return self.c_proj(functional.gelu(self.c_fc(x)))
 
 
 class Block(nn.Module):
-    def __init__(self, width, heads):
+    def __init__(self, width, heads, bias, drops):
         super().__init__()
-        self.ln_1, self.attn = nn.LayerNorm(width), Attention(width, heads)
-        self.ln_2, self.mlp = nn.LayerNorm(width), Mlp(width)
+        self.drops = drops
+        self.ln_1, self.attn = norm(width, bias), Attention(width, heads, bias, drops)
+        self.ln_2, self.mlp = norm(width, bias), Mlp(width, bias)
 
     def forward(self, x):
-        x = x + self.attn(self.ln_1(x))
-        return x + self.mlp(self.ln_2(x))
+        x = x + self.drops.numbers(self.attn(self.ln_1(x)))
+        return x + self.drops.numbers(self.mlp(self.ln_2(x)))
 
 
 class Gpt(nn.Module):
@@ -70,11 +113,12 @@ class Gpt(nn.Module):
     def __init__(self, a, vocabulary):
         super().__init__()
         self.wte, self.wpe = nn.Embedding(vocabulary, a.width), nn.Embedding(a.context, a.width)
-        self.h = nn.ModuleList(Block(a.width, a.heads) for _ in range(a.layers))
-        self.ln_f = nn.LayerNorm(a.width)
+        self.drops = Drops(a.dropout)
+        self.h = nn.ModuleList(Block(a.width, a.heads, not a.no_bias, self.drops) for _ in range(a.layers))
+        self.ln_f = norm(a.width, not a.no_bias)
 
     def forward(self, tokens):  # (B, T) -> (B, T, V)
-        x = self.wte(tokens) + self.wpe.weight[: tokens.shape[1]]
+        x = self.drops.numbers(self.wte(tokens) + self.wpe.weight[: tokens.shape[1]])
         for block in self.h:
             x = block(x)
         return self.ln_f(x) @ self.wte.weight.T
@@ -88,6 +132,9 @@ def markov_text(length):
 
 def config(a, vocabulary, text):
     residual = f"init = {{ normal = {0.02 / (2 * a.layers) ** 0.5:.8f} }}"
+    bias = ", bias = false" if a.no_bias else ""
+    drop = f'{{ type = "dropout", probability = {a.dropout} }},' if a.dropout else ""
+    weights = f", dropout = {a.dropout}" if a.dropout else ""
     return f"""
 [model]
 input = [{a.context}]
@@ -95,20 +142,23 @@ init = {{ normal = 0.02 }}
 layers = [
   {{ type = "embedding", name = "wte", vocabulary = {vocabulary}, features = {a.width} }},
   {{ type = "position_embedding", name = "wpe", length = {a.context} }},
+  {drop}
   {{ type = "block", name = "h", repeat = {a.layers}, layers = [
     {{ type = "residual", prefix = false, layers = [
-      {{ type = "layer_norm", name = "ln_1" }},
-      {{ type = "linear", name = "attn.c_attn", features = {3 * a.width} }},
-      {{ type = "attention", heads = {a.heads}, causal = true }},
-      {{ type = "linear", name = "attn.c_proj", features = {a.width}, {residual} }},
+      {{ type = "layer_norm", name = "ln_1"{bias} }},
+      {{ type = "linear", name = "attn.c_attn", features = {3 * a.width}{bias} }},
+      {{ type = "attention", heads = {a.heads}, causal = true{weights} }},
+      {{ type = "linear", name = "attn.c_proj", features = {a.width}, {residual}{bias} }},
+      {drop}
     ] }},
     {{ type = "residual", prefix = false, layers = [
-      {{ type = "layer_norm", name = "ln_2" }},
-      {{ type = "linear", name = "mlp.c_fc", features = {4 * a.width}, activation = "gelu" }},
-      {{ type = "linear", name = "mlp.c_proj", features = {a.width}, {residual} }},
+      {{ type = "layer_norm", name = "ln_2"{bias} }},
+      {{ type = "linear", name = "mlp.c_fc", features = {4 * a.width}, activation = "gelu"{bias} }},
+      {{ type = "linear", name = "mlp.c_proj", features = {a.width}, {residual}{bias} }},
+      {drop}
     ] }},
   ] }},
-  {{ type = "layer_norm", name = "ln_f" }},
+  {{ type = "layer_norm", name = "ln_f"{bias} }},
   {{ type = "linear", name = "lm_head", features = {vocabulary}, bias = false, tie = "wte" }},
 ]
 [dataset]
@@ -169,6 +219,7 @@ def theirs(a, weights, tokens, vocabulary):
         for group in optimizer.param_groups:
             group["lr"] = LR * min(1.0, (step + 1) / max(1, a.warm_up))
         optimizer.zero_grad(set_to_none=True)
+        model.drops.begin(step)
         loss = functional.cross_entropy(model(x).flatten(0, 1), y.flatten())
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), MAX_NORM)
@@ -184,6 +235,8 @@ def main():
     parser.add_argument("--text", type=os.path.abspath)
     for name, value in (("steps", 50), ("warm-up", 0), ("layers", 2), ("heads", 2), ("width", 32), ("context", 16), ("batch", 6)):
         parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--dropout", type=float, default=0.0)
+    parser.add_argument("--no-bias", action="store_true")
     parser.add_argument("--verbose", action="store_true", help="prints every loss")
     a = parser.parse_args()
     torch.set_num_threads(2)

@@ -43,6 +43,11 @@ if(SYSTEM_PYTHON AND NOT RUNTIME_SANITIZE)
         COMMAND ${SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/gpt_losses.py $<TARGET_FILE:runtime> ${backend})
       set_tests_properties(end_to_end.pytorch.${backend}.gpt_losses PROPERTIES LABELS end_to_end TIMEOUT 300 SKIP_RETURN_CODE 77
         ENVIRONMENT OMP_WAIT_POLICY=PASSIVE)
+      # nanoGPT's recipe: no biases, and dropout also on the weights of attention.
+      add_test(NAME end_to_end.pytorch.${backend}.gpt_losses_with_dropout
+        COMMAND ${SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/gpt_losses.py $<TARGET_FILE:runtime> ${backend} --dropout 0.2 --no-bias)
+      set_tests_properties(end_to_end.pytorch.${backend}.gpt_losses_with_dropout PROPERTIES LABELS end_to_end TIMEOUT 300
+        SKIP_RETURN_CODE 77 ENVIRONMENT OMP_WAIT_POLICY=PASSIVE)
     endif()
   endforeach()
   foreach(backend reference cpu)

@@ -81,7 +81,7 @@ def lenet():
 
 
 def gpt():
-    sizes = argparse.Namespace(context=12, width=24, layers=2, heads=2, batch=4, steps=3, warm_up=0)
+    sizes = argparse.Namespace(context=12, width=24, layers=2, heads=2, batch=4, steps=3, warm_up=0, dropout=0.0, no_bias=False)
     toml = config(sizes, 29, "text.txt").replace('format = "text"\npath = "text.txt"\ntokenizer = "char"\nshuffle = false',
                                                  'name = "synthetic"\nsamples = 16\nclasses = 29\ntask = "next_token"')
     toml = toml.replace('weight_decay_on = "matrices"', "").replace("max_norm = 1.0", "")

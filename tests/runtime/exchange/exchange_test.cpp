@@ -103,7 +103,7 @@ TEST_F(Exchange, LlamaComesInAndGoesOut) {
   EXPECT_EQ(imported().model.init_from, weights);
   const Exchanged out = export_model(imported(), weights, target("back").string());
   EXPECT_EQ(out.numbers, in.numbers);
-  const auto back = nlohmann::json::parse(read(target("back") / "config.json"));
+  const auto back = ordered_json::parse(read(target("back") / "config.json"));
   const ordered_json config = llama();
   for (const auto& [key, value] : config.items()) EXPECT_EQ(back.at(key), value) << key;
   const data::TensorFile expected = tensors_of(llama_tensors()),
@@ -130,9 +130,167 @@ TEST_F(Exchange, WindowsThatDifferAreLayersOfTheirOwn) {
   EXPECT_THAT(read(target() / "config.toml"),
               AllOf(HasSubstr("name = \"model.layers.1\""), HasSubstr("window = 7")));
   export_model(imported(), (target() / "weights.safetensors").string(), target("back").string());
-  const auto back = nlohmann::json::parse(read(target("back") / "config.json"));
+  const auto back = ordered_json::parse(read(target("back") / "config.json"));
   EXPECT_EQ(back.at("layer_types"), config["layer_types"]);
   EXPECT_EQ(back.at("model_type"), "qwen2");
+}
+
+// BERT with what stands behind its blocks.
+ordered_json bert(const std::string& architecture) {
+  return {{"architectures", {architecture}},
+          {"model_type", "bert"},
+          {"vocab_size", 11},
+          {"hidden_size", 8},
+          {"num_hidden_layers", 2},
+          {"num_attention_heads", 2},
+          {"intermediate_size", 12},
+          {"hidden_act", "gelu"},
+          {"hidden_dropout_prob", 0.1},
+          {"attention_probs_dropout_prob", 0.2},
+          {"max_position_embeddings", 16},
+          {"type_vocab_size", 2},
+          {"layer_norm_eps", 1e-12}};
+}
+
+Shapes bert_tensors(const std::string& prefix) {
+  Shapes shapes;
+  const auto linear = [&](const std::string& name, int64_t outputs, int64_t inputs) {
+    shapes[prefix + name + ".weight"] = {outputs, inputs};
+    shapes[prefix + name + ".bias"] = {outputs};
+  };
+  const auto norm = [&](const std::string& name) {
+    shapes[prefix + name + ".LayerNorm.weight"] = shapes[prefix + name + ".LayerNorm.bias"] = {8};
+  };
+  shapes[prefix + "embeddings.word_embeddings.weight"] = {11, 8};
+  shapes[prefix + "embeddings.position_embeddings.weight"] = {16, 8};
+  shapes[prefix + "embeddings.token_type_embeddings.weight"] = {2, 8};
+  norm("embeddings");
+  for (const std::string block : {"encoder.layer.0.", "encoder.layer.1."}) {
+    for (const char* which : {"query", "key", "value"})
+      linear(block + "attention.self." + which, 8, 8);
+    linear(block + "attention.output.dense", 8, 8);
+    norm(block + "attention.output");
+    linear(block + "intermediate.dense", 12, 8);
+    linear(block + "output.dense", 8, 12);
+    norm(block + "output");
+  }
+  return shapes;
+}
+
+// The tensors of a folder that was written, which must be those with their bytes.
+void expect_tensors(const fs::path& folder, const data::TensorFile& expected) {
+  const data::TensorFile found = data::read_safetensors((folder / "model.safetensors").string());
+  EXPECT_EQ(found.tensors.size(), expected.tensors.size());
+  for (const auto& [name, tensor] : expected.tensors) {
+    ASSERT_TRUE(found.tensors.contains(name)) << name;
+    EXPECT_EQ(found.tensors.at(name).bytes, tensor.bytes) << name;
+  }
+}
+
+TEST_F(Exchange, BertForClassesComesInAndGoesOut) {
+  Shapes shapes = bert_tensors("bert.");
+  shapes["bert.pooler.dense.weight"] = {8, 8}, shapes["bert.pooler.dense.bias"] = {8};
+  shapes["classifier.weight"] = {3, 8}, shapes["classifier.bias"] = {3};
+  ordered_json config = bert("BertForSequenceClassification");
+  config["id2label"] = {{"0", "no"}, {"1", "yes"}, {"2", "perhaps"}};
+  config["classifier_dropout"] = 0.3;
+  write_source(config, shapes);
+  EXPECT_THAT(refusal(), HasSubstr("has no tokenizer.json, but the model reads texts"));
+  write(source() / "tokenizer.json", "{}");
+  EXPECT_EQ(import().family, "bert");
+  EXPECT_THAT(read(target() / "config.toml"),
+              AllOf(HasSubstr("format = \"sentences\""), HasSubstr("classes = 3")));
+  const std::string weights = (target() / "weights.safetensors").string();
+  export_model(imported(), weights, target("back").string());
+  const auto back = ordered_json::parse(read(target("back") / "config.json"));
+  config.erase("id2label");
+  for (const auto& [key, value] : config.items()) EXPECT_EQ(back.at(key), value) << key;
+  EXPECT_EQ(back.at("id2label").size(), 3u);
+  expect_tensors(target("back"), tensors_of(shapes));
+}
+
+// Old files have gamma and beta, a head for pairs of sentences, and the places as numbers.
+TEST_F(Exchange, BertForMaskedTokensComesInAndGoesOut) {
+  Shapes shapes = bert_tensors("bert.");
+  shapes["cls.predictions.bias"] = {11};
+  shapes["cls.predictions.transform.dense.weight"] = {8, 8};
+  for (const char* name : {"dense.bias", "LayerNorm.weight", "LayerNorm.bias"})
+    shapes[std::string("cls.predictions.transform.") + name] = {8};
+  data::TensorFile file = tensors_of(shapes);
+  const data::TensorFile expected = file;
+  for (const auto& [name, tensor] : expected.tensors) {
+    for (const auto& [now, old] : {std::pair{"LayerNorm.weight", "LayerNorm.gamma"},
+                                   std::pair{"LayerNorm.bias", "LayerNorm.beta"}}) {
+      if (!name.ends_with(now)) continue;
+      file.tensors[name.substr(0, name.size() - std::string(now).size()) + old] = tensor;
+      file.tensors.erase(name);
+    }
+  }
+  for (const auto& [name, tensor] : tensors_of({{"bert.pooler.dense.weight", {8, 8}},
+                                                {"cls.seq_relationship.bias", {2}},
+                                                {"bert.embeddings.position_ids", {1, 16}}})
+                                        .tensors)
+    file.tensors[name] = tensor;
+  write(source() / "config.json", bert("BertForPreTraining").dump());
+  data::write_safetensors((source() / "model.safetensors").string(), file);
+  write(source() / "tokenizer.json", "{}");
+  import();
+  EXPECT_THAT(read(target() / "config.toml"),
+              AllOf(HasSubstr("task = \"masked_token\""), HasSubstr("mask_token = \"[MASK]\"")));
+  export_model(imported(), (target() / "weights.safetensors").string(), target("back").string());
+  EXPECT_EQ(ordered_json::parse(read(target("back") / "config.json")).at("architectures")[0],
+            "BertForMaskedLM");
+  expect_tensors(target("back"), expected);
+}
+
+TEST_F(Exchange, ASentenceTransformerComesInAndGoesOut) {
+  write_source(bert("BertModel"), bert_tensors(""));
+  write(source() / "tokenizer.json", "{}");
+  const std::string modules =
+      R"([{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+    {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+    {"idx": 2, "name": "2", "path": "2_Normalize", "type": "sentence_transformers.models.LAST"}])";
+  const auto with = [&](const std::string& last, const std::string& pooling) {
+    std::string text = modules;
+    write(source() / "modules.json", text.replace(text.find("LAST"), 4, last));
+    fs::create_directory(source() / "1_Pooling");
+    write(source() / "1_Pooling" / "config.json", pooling);
+  };
+  with("Dense", R"({"pooling_mode_mean_tokens": true})");
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("modules.json: 2"), HasSubstr("models.Dense")));
+  with("Normalize", R"({"pooling_mode_max_tokens": true})");
+  EXPECT_THAT(refusal(), HasSubstr("pooling_mode_max_tokens is true, expected false"));
+  with("Normalize", R"({"pooling_mode_mean_tokens": false})");
+  EXPECT_THAT(refusal(), HasSubstr("one of the two"));
+  with("Normalize", R"({"pooling_mode_mean_tokens": true})");
+  import();
+  EXPECT_THAT(read(target() / "config.toml"),
+              AllOf(HasSubstr("type = \"global_avg_pool\", documents = \"documents\""),
+                    HasSubstr("l2_norm")));
+  const std::string weights = (target() / "weights.safetensors").string();
+  EXPECT_THAT(data::read_safetensors_metadata(weights).at("preparation"),
+              HasSubstr("\"targets\":8"));
+  export_model(imported(), weights, target("back").string());
+  expect_tensors(target("back"), tensors_of(bert_tensors("")));
+  EXPECT_THAT(read(target("back") / "modules.json"), HasSubstr("2_Normalize"));
+  EXPECT_TRUE(fs::exists(target("back") / "1_Pooling" / "config.json"));
+}
+
+TEST_F(Exchange, BertsThatCannotBeExpressedAreRefused) {
+  const auto with = [&](const std::string& key, const ordered_json& value) {
+    ordered_json config = bert("BertModel");
+    config[key] = value;
+    write_source(config, bert_tensors(""));
+    write(source() / "tokenizer.json", "{}");
+    return refusal();
+  };
+  EXPECT_THAT(with("position_embedding_type", "relative_key"), HasSubstr("expected absolute"));
+  EXPECT_THAT(with("is_decoder", true), HasSubstr("is_decoder is true, expected false"));
+  EXPECT_THAT(with("architectures", {"BertForTokenClassification"}), HasSubstr("BertForMaskedLM"));
+  EXPECT_THAT(with("num_attention_heads", 3), HasSubstr("a divisor of hidden_size, 8"));
+  EXPECT_THAT(with("hidden_act", "silu"), HasSubstr("one of gelu_pytorch_tanh"));
+  EXPECT_THAT(with("max_position_embeddings", 15),
+              HasSubstr("position_embeddings.weight is [16, 8], expected [15, 8]"));
 }
 
 TEST_F(Exchange, ShardsAreOneModel) {
