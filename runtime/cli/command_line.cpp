@@ -104,6 +104,46 @@ void add_evaluate(CLI::App& app, Outcome& outcome) {
   command->callback([arguments, &outcome] { run_evaluate(*arguments, outcome); });
 }
 
+// The options of predict for language models.
+void add_text_options(CLI::App& command, PredictArguments& a) {
+  command.add_option("--prompt", a.prompt,
+                     "Language models: the text to continue (token ids where the data set has "
+                     "no tokenizer); default: a new line");
+  command
+      .add_option("--tokens", a.tokens,
+                  "Language models: the number of tokens to generate; default 500")
+      ->check(non_negative(a.tokens));
+  command
+      .add_option("--temperature", a.sampling.temperature,
+                  "Divides the logits: below 1 likely tokens become likelier, 0 takes the most "
+                  "likely one; default 0.8")
+      ->check(between(a.sampling.temperature, 0.0, 1e6));
+  command
+      .add_option(
+          "--top-k", a.sampling.top_k,
+          "Tokens are drawn from this number of the most likely ones; 0: from all; default 200")
+      ->check(non_negative(a.sampling.top_k));
+  command
+      .add_option("--top-p", a.sampling.top_p,
+                  "Tokens are drawn from the fewest most likely ones whose probabilities sum to "
+                  "this; default 1")
+      ->check(between(a.sampling.top_p, 1e-6, 1.0));
+  command
+      .add_option("--stop", a.stop,
+                  "A text behind which generation ends; may be given several times. It also ends "
+                  "with the token dataset.separator")
+      ->allow_extra_args(false);
+  command.add_flag("--chat", a.chat,
+                   "The prompt is a user's turn of a conversation, written as models with the "
+                   "special tokens of ChatML or Llama 3 expect it; only the answer is printed");
+  command.add_option("--system", a.system, "With --chat: the instruction before the turn");
+  command.add_flag("--special-tokens", a.special_tokens,
+                   "The tokenizer's special tokens stand before the prompt, for example the one "
+                   "that begins a text");
+  command.add_option("--seed", a.sampling.seed,
+                     "Language models: the seed with which tokens are drawn; default 42");
+}
+
 void add_predict(CLI::App& app) {
   auto arguments = std::make_shared<PredictArguments>();
   CLI::App* command = app.add_subcommand(
@@ -114,25 +154,7 @@ void add_predict(CLI::App& app) {
   a.config.add_to(*command);
   command->add_option("--weights", a.weights, "The safetensors file with the model's weights")
       ->required();
-  command->add_option("--prompt", a.prompt,
-                      "Language models: the text to continue (token ids where the data set has "
-                      "no tokenizer); default: a new line");
-  command
-      ->add_option("--tokens", a.tokens,
-                   "Language models: the number of tokens to generate; default 500")
-      ->check(non_negative(a.tokens));
-  command
-      ->add_option("--temperature", a.sampling.temperature,
-                   "Divides the logits: below 1 likely tokens become likelier, 0 takes the most "
-                   "likely one; default 0.8")
-      ->check(between(a.sampling.temperature, 0.0, 1e6));
-  command
-      ->add_option(
-          "--top-k", a.sampling.top_k,
-          "Tokens are drawn from this number of the most likely ones; 0: from all; default 200")
-      ->check(non_negative(a.sampling.top_k));
-  command->add_option("--seed", a.sampling.seed,
-                      "Language models: the seed with which tokens are drawn; default 42");
+  add_text_options(*command, a);
   command->add_option("--part", a.part, "Other models: the samples to predict, validation or train")
       ->check(CLI::IsMember({"validation", "train"}));
   command->add_option("--data", a.data,
@@ -151,6 +173,8 @@ void add_predict(CLI::App& app) {
       "Examples:\n"
       "  runtime predict configs/shakespeare_gpt_cpu.toml --weights "
       "outputs/run/weights.safetensors --prompt ROMEO: --tokens 300\n"
+      "  runtime predict model/config.toml --weights model/weights.safetensors --chat --prompt "
+      "\"Name three rivers.\" --top-p 0.9\n"
       "  runtime predict configs/fashion_mnist_lenet.toml --weights "
       "outputs/run/weights.safetensors --format csv > predictions.csv\n"
       "  runtime predict flowers.toml --weights outputs/run/weights.safetensors --data new.csv");

@@ -79,6 +79,10 @@ struct PredictArguments {
   std::string prompt = "\n";  // for language models
   int64_t tokens = 500;
   train::Sampling sampling;
+  std::vector<std::string> stop;    // texts behind which generation ends
+  bool chat = false;                // the prompt is a turn of a conversation
+  std::string system;               // with chat: the instruction before it
+  bool special_tokens = false;      // those of the tokenizer stand before the prompt
   std::string part = "validation";  // for other models
   std::string data;                 // a file or folder instead of the data set's
   std::string format = "json";

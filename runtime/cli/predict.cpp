@@ -1,40 +1,30 @@
 // The command predict: text from language models, classes or numbers for samples of other models.
+#include "runtime/cli/predict.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <iostream>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/session.h"
 #include "runtime/config/choices.h"
-#include "runtime/data/tokenizer.h"
 #include "runtime/error.h"
 #include "runtime/launch/open_device.h"
 #include "runtime/launch/run_ranks.h"
 #include "runtime/step/ranks.h"
-#include "runtime/tokenizer/text_stream.h"
 #include "runtime/train/formatted.h"
-#include "runtime/train/generate.h"
 #include "runtime/train/open.h"
 #include "runtime/train/step_programs.h"
 #include "runtime/train/weights.h"
 
 namespace runtime::cli {
 
-namespace {
-
-const char* search_path() { return std::getenv("RUNTIME_DATA_PATH"); }
-
-// A model with its weights, ready to compute.
-struct Opened {
-  std::shared_ptr<train::StepPrograms> programs;
-  std::unique_ptr<train::Trainer> trainer;
-};
+const char* data_search_path() { return std::getenv("RUNTIME_DATA_PATH"); }
 
 Opened open_model(const launch::Rank& rank, const config::Config& config,
                   const data::SampleSpec& spec, const data::TensorFile& weights,
@@ -50,81 +40,7 @@ Opened open_model(const launch::Rank& rank, const config::Config& config,
   return {programs, std::move(trainer)};
 }
 
-// ---- language models
-
-// Clears the paths of the data set, because its files may not exist any more.
-data::DatasetOptions options_without_files(config::Config config) {
-  for (std::string* path :
-       {&config.dataset.path, &config.dataset.target_path, &config.dataset.validation_path,
-        &config.dataset.validation_target_path})
-    path->clear();
-  return train::data_options(config, search_path());
-}
-
-// Opens the data set only if neither the configuration nor the weights tell the vocabulary.
-data::SampleSpec text_spec(const config::Config& config, const plugins::host::Registry& registry,
-                           const data::DatasetOptions& options, const data::TensorFile& weights) {
-  const auto characters = weights.metadata.find("characters");
-  data::SampleSpec spec;
-  if (data::learns_characters(options.tokenizer)) {
-    if (characters == weights.metadata.end())
-      return train::open_data(config, search_path(), &registry).train->spec();
-    spec.characters = characters->second;
-  } else if (options.tokenizer.empty() && options.classes == 0) {
-    return train::open_data(config, search_path(), &registry).train->spec();
-  }
-  spec.classes = data::make_tokenizer(options, spec.characters, options.classes)->vocabulary();
-  spec.shape = config.model.input;
-  spec.labels = spec.shape[0];
-  return spec;
-}
-
-// Another tokenizer would give the ids of the model another meaning. Weights that were trained on a
-// file of ids do not say which one made it.
-void check_tokenizer(const data::DatasetOptions& options, const data::TensorFile& weights,
-                     const std::string& path) {
-  const auto saved = weights.metadata.find(train::kPreparation);
-  if (saved == weights.metadata.end()) return;
-  const std::string before = data::parse_preparation(saved->second, path).tokenizer;
-  const std::string now = data::tokenizer_identity(options);
-  if (before.empty() || before == now) return;
-  throw DataError(path + ": the weights were trained with the tokenizer \"" + before +
-                  "\" (a number is the checksum of tokenizer.json), the configuration has \"" +
-                  now + "\"; use the one of the training");
-}
-
-std::vector<int32_t> encode_prompt(const data::Tokenizer& tokenizer, const std::string& prompt) {
-  std::vector<int32_t> ids;
-  try {
-    tokenizer.encode(prompt, "--prompt", [&](int32_t id) { ids.push_back(id); });
-  } catch (const DataError& error) {
-    throw ConfigurationError(error.what());
-  }
-  if (ids.empty())
-    throw ConfigurationError("--prompt has no token; expected at least one to begin with");
-  return ids;
-}
-
-void write_text(const launch::Rank& rank, const PredictArguments& arguments,
-                const data::DatasetOptions& options, const data::TensorFile& weights) {
-  config::Config config = rank.config;
-  config.training.global_batch_size = 1;
-  config.training.micro_batch_size = 0;
-  config.debug.virtual_shards = 1;
-  const data::SampleSpec spec = text_spec(config, *rank.registry, options, weights);
-  const auto tokenizer = data::make_tokenizer(options, spec.characters, spec.classes);
-  check_tokenizer(options, weights, arguments.weights);
-  const std::vector<int32_t> prompt = encode_prompt(*tokenizer, arguments.prompt);
-  const Opened model = open_model(rank, config, spec, weights, arguments.weights);
-  train::Generator generator(*model.programs, arguments.sampling, prompt);
-  tokenizer::TextStream text(*tokenizer);
-  for (const int32_t id : prompt) std::cout << text.add(id);
-  for (int64_t i = 0; i < arguments.tokens && std::cout; ++i)
-    std::cout << std::flush << text.add(generator.next());
-  std::cout << text.finish() << std::endl;
-}
-
-// ---- other models
+namespace {
 
 // What is said of one sample, in this order: names of columns, or keys of a JSON object.
 using Row = nlohmann::ordered_json;
@@ -222,6 +138,18 @@ config::Config with_data(config::Config config, const std::string& path) {
   config::Dataset& d = config.dataset;
   d.path = path;
   d.target_path = d.validation_path = d.validation_target_path = "";
+  for (const config::DatasetInput& input : d.inputs) {
+    if (input.path.empty() || input.name == config.training.sample_weights) continue;
+    throw ConfigurationError("--data gives only the features, and the input " + input.name +
+                             " has a file of its own; set dataset.path and the paths of "
+                             "[[dataset.input]] in a configuration that extends this one");
+  }
+  // New samples need no weights; but where all other columns are features, theirs must be known.
+  std::erase_if(d.inputs, [&](const config::DatasetInput& input) {
+    return input.name == config.training.sample_weights &&
+           (!input.path.empty() || !d.features.empty());
+  });
+  config.training.sample_weights.clear();
   d.validation_split = 0;
   return config;
 }
@@ -247,7 +175,7 @@ void write_predictions(const launch::Rank& rank, const PredictArguments& argumen
   if (!arguments.data.empty()) config = with_data(std::move(config), arguments.data);
   config.training.global_batch_size = std::min(config.training.global_batch_size, kMostRows);
   const data::DatasetPair data =
-      train::open_data(config, search_path(), rank.registry.get(),
+      train::open_data(config, data_search_path(), rank.registry.get(),
                        {.weights = arguments.weights, .needs_targets = arguments.data.empty()});
   print_notes(data);
   const Samples samples = open_samples(config, data, arguments);
@@ -269,11 +197,16 @@ void write_predictions(const launch::Rank& rank, const PredictArguments& argumen
   }
 }
 
-void refuse_unused(const std::vector<std::string>& given, bool text) {
-  const std::set<std::string> of_text = {"--prompt", "--tokens", "--temperature", "--top-k",
-                                         "--seed"};
+void refuse_unused(const std::vector<std::string>& given, bool text, bool masked) {
+  const std::set<std::string> of_text = {"--prompt", "--tokens",        "--temperature", "--top-k",
+                                         "--top-p",  "--seed",          "--stop",        "--chat",
+                                         "--system", "--special-tokens"};
   const std::set<std::string> of_others = {"--part", "--data", "--format", "--samples"};
   for (const std::string& option : given) {
+    if (masked && option != "--prompt" && of_text.contains(option))
+      throw ConfigurationError(option +
+                               " is for models that continue a text, not for one that fills in "
+                               "masks; remove it");
     if (!text && of_text.contains(option))
       throw ConfigurationError(option +
                                " is for language models, but the data set is none; remove it");
@@ -294,15 +227,19 @@ void run_predict(const PredictArguments& arguments) {
   run.services = host_services();
   run.body = [&](launch::Rank& rank) {
     if (!rank.main()) return;
-    const data::DatasetOptions options = options_without_files(rank.config);
     const bool text = config::is_language(rank.config.dataset);
-    refuse_unused(arguments.given, text);
+    const bool masked = config::task_of(rank.config.dataset).masked;
+    refuse_unused(arguments.given, text, masked);
     if (!arguments.data.empty() &&
         std::count(arguments.given.begin(), arguments.given.end(), "--part") > 0)
       throw ConfigurationError("--data has no parts; remove --part");
     const data::TensorFile weights = data::read_safetensors(arguments.weights);
-    text ? write_text(rank, arguments, options, weights)
-         : write_predictions(rank, arguments, weights);
+    if (masked)
+      fill_masks(rank, arguments, weights);
+    else if (text)
+      write_text(rank, arguments, weights);
+    else
+      write_predictions(rank, arguments, weights);
   };
   launch::run_ranks(run);
 }

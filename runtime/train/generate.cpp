@@ -25,22 +25,29 @@ int32_t sample_token(std::span<const double> logits, const Sampling& sampling, u
   if (sampling.temperature == 0) return static_cast<int32_t>(first_largest - logits.begin());
   std::vector<int32_t> ids(logits.size());
   std::iota(ids.begin(), ids.end(), 0);
+  const auto likelier = [&](int32_t a, int32_t b) {
+    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
+  };
   if (const auto k = static_cast<size_t>(sampling.top_k); k > 0 && k < ids.size()) {
-    std::partial_sort(ids.begin(), ids.begin() + sampling.top_k, ids.end(),
-                      [&](int32_t a, int32_t b) {
-                        return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
-                      });
+    std::partial_sort(ids.begin(), ids.begin() + sampling.top_k, ids.end(), likelier);
     ids.resize(k);
+  } else if (sampling.top_p < 1) {
+    std::sort(ids.begin(), ids.end(), likelier);
   }
   std::vector<double> sums;
   double sum = 0;
   for (const int32_t id : ids)
     sums.push_back(sum += std::exp((logits[id] - *first_largest) / sampling.temperature));
+  if (sampling.top_p < 1) {
+    const auto enough = std::lower_bound(sums.begin(), sums.end(), sampling.top_p * sum);
+    sums.resize(std::min<size_t>(enough - sums.begin() + 1, sums.size()));
+    sum = sums.back();
+  }
   const data::PhiloxCounter random =
       data::random_block(sampling.seed, data::RandomUse::kGeneration, 0, position);
   const double unit = (random[0] >> 5) * 0x1p-27 + (random[1] >> 6) * 0x1p-53;
   const auto drawn = std::upper_bound(sums.begin(), sums.end(), unit * sum);
-  return ids[std::min<size_t>(drawn - sums.begin(), ids.size() - 1)];
+  return ids[std::min<size_t>(drawn - sums.begin(), sums.size() - 1)];
 }
 
 Generator::Generator(StepPrograms& programs, const Sampling& sampling, std::vector<int32_t> prompt,
@@ -49,7 +56,13 @@ Generator::Generator(StepPrograms& programs, const Sampling& sampling, std::vect
       sampling_(sampling),
       ids_(std::move(prompt)),
       batch_(data::zero_batch(programs.spec(), 1)),
-      extends_(cached && model::can_extend(programs.model())) {}
+      extends_(cached && model::can_extend(programs.model())) {
+  // A window of a text that is continued is one document, whose number is 0.
+  if (const auto positions = programs.spec().find_input("positions")) {
+    auto& places = batch_.inputs[*positions].integers;
+    std::iota(places.begin(), places.end(), 0);
+  }
+}
 
 int32_t Generator::next() {
   const size_t context = batch_.features.size();

@@ -15,6 +15,9 @@ namespace runtime::train {
 struct Sampling {
   double temperature = 0.8;  // divides the logits; 0: always the most likely token
   int64_t top_k = 200;       // draws among so many of the most likely tokens; 0: among all
+  // Draws among the fewest of the most likely tokens whose probabilities, among those that top_k
+  // leaves, sum to at least this. Equivalent to: top_p of transformers.
+  double top_p = 1;
   uint64_t seed = 42;
 };
 

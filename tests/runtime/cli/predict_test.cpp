@@ -82,6 +82,58 @@ TEST_F(Predict, LanguageModelsWriteText) {
               HasSubstr("--format is not for language models"));
 }
 
+TEST_F(Predict, TextsEndWhereTheyAreToldTo) {
+  output({"train", "language.toml", "--set", "job.dump_folder=run"});
+  const std::vector<std::string> most_likely = {"--prompt", "th", "--temperature", "0"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), most_likely.begin(), most_likely.end());
+    return output(written(more));
+  };
+  EXPECT_EQ(with({"--tokens", "1"}), "the\n");
+  EXPECT_EQ(with({"--stop", "x", "--stop", "e "}), "the \n") << "behind the text that stops it";
+  EXPECT_EQ(with({"--set", "dataset.separator=e"}), "th\n") << "before the end of a document";
+  EXPECT_EQ(with({"--tokens", "1", "--top-p", "0.5"}), "the\n");
+  EXPECT_THAT(refused(written({"--prompt", "th", "--chat"}), 2),
+              AllOf(HasSubstr("--chat: the tokenizer has none of the special tokens"),
+                    HasSubstr("ChatML (<|im_start|>)")));
+  EXPECT_THAT(refused(written({"--prompt", "th", "--system", "a"}), 2), HasSubstr("add --chat"));
+}
+
+TEST_F(Predict, MasksAreFilledIn) {
+  const std::vector<std::string> set = {
+      "--set",
+      "dataset.task=masked_token",
+      "--set",
+      "dataset.mask_token=_",
+      "--set",
+      "dataset.tokenizer=byte",
+      "--set",
+      "dataset.mask_share=0.3",
+      "--set",
+      "model.input=[8]",
+      "--set",
+      "model.layers=[{ type = \"embedding\", vocabulary = 256, features = 16 }, { type = "
+      "\"position_embedding\" }, { type = \"residual\", layers = [{ type = \"linear\", features = "
+      "48 }, "
+      "{ type = \"attention\", heads = 2, documents = \"documents\" }, { type = \"linear\", "
+      "features = "
+      "16 }] }, { type = \"linear\", features = 256 }]"};
+  const auto with = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), set.begin(), set.end());
+    return arguments;
+  };
+  output(with({"train", "language.toml", "--set", "job.dump_folder=run", "--set",
+               "optimizer.name=adam", "--set", "optimizer.lr=0.02", "--set", "dataset.stride=1",
+               "--set", "training.epochs=6"}));
+  const std::vector<std::string> lines = lines_of(output(with(written({"--prompt", "the _at"}))));
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0], "the cat");
+  EXPECT_THAT(lines[1], StartsWith("_: \"c\" 0."));
+  EXPECT_THAT(refused(with(written({"--prompt", "the cat"})), 2), HasSubstr("--prompt has no _"));
+  EXPECT_THAT(refused(with(written({"--prompt", "the cat and _"})), 2),
+              HasSubstr("--prompt has 13 tokens"));
+}
+
 TEST_F(Predict, CharactersComeFromTheTextWhereTheWeightsHaveNone) {
   output({"train", "language.toml", "--set", "job.dump_folder=run", "--max-steps", "1"});
   const std::string file = (folder_.path() / "run/weights.safetensors").string();

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "runtime/error.h"
 #include "tests/runtime/train/job.h"
@@ -36,6 +37,25 @@ TEST(Sampling, DrawsByTheSoftmaxOfTheMostLikely) {
   }
   EXPECT_NEAR(of_two[1], kDraws * 4.0 / 7, 300);
   EXPECT_NEAR(of_two[2], kDraws * 3.0 / 7, 300);
+}
+
+// The fewest whose probabilities, 4, 3, 2 and 1 of 10, sum to at least the share.
+TEST(Sampling, DrawsAmongTheFewestThatReachAShare) {
+  const Numbers logits = {std::log(1.0), std::log(4.0), std::log(3.0), std::log(2.0)};
+  const auto drawn = [&](double share, int64_t top_k) {
+    std::set<int32_t> tokens;
+    for (int i = 0; i < 2000; ++i)
+      tokens.insert(
+          sample_token(logits, {.temperature = 1, .top_k = top_k, .top_p = share, .seed = 1}, i));
+    return tokens;
+  };
+  EXPECT_THAT(drawn(1e-6, 0), ElementsAre(1));
+  EXPECT_THAT(drawn(0.39, 0), ElementsAre(1));
+  EXPECT_THAT(drawn(0.41, 0), ElementsAre(1, 2));
+  EXPECT_THAT(drawn(0.89, 0), ElementsAre(1, 2, 3));
+  EXPECT_THAT(drawn(0.91, 0), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(drawn(0.56, 2), ElementsAre(1)) << "4 of 7, of those that top_k leaves";
+  EXPECT_THAT(drawn(0.58, 2), ElementsAre(1, 2));
 }
 
 TEST(Sampling, TheSeedAndThePositionDecide) {
