@@ -128,7 +128,7 @@ def results(runtime, folder, name):
     run(runtime, folder, ["train", f"{name}.toml", *settings])
     found = {}
     for key, value in read_safetensors(os.path.join(folder, f"{name}.safetensors")).items():
-        if not key.startswith("weights.") and key not in ("logits", "features", "labels", "targets"):
+        if not key.startswith(("weights.", "inputs.")) and key not in ("logits", "features", "labels", "targets"):
             found["loss" if key == "loss" else "gradient " + key] = value
         elif key.startswith("weights."):
             found["start " + key[8:]] = value

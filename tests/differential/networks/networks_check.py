@@ -40,7 +40,7 @@ import torch
 
 from exchange import read_safetensors, write_safetensors
 from networks_files import Failed, read_metrics, run, toml_text, types_of, write_data
-from networks_training import STATISTICS, Batches, Training, check_rules, start_values
+from networks_training import STATISTICS, Batches, Samples, Training, check_rules, start_values
 from networks_twin import Network, Unsupported
 
 warnings.filterwarnings("ignore")
@@ -240,6 +240,8 @@ def complete(case):
         for key, other in names.items():
             if key in config["dataset"]:
                 config["dataset"][other] = config["dataset"][key].replace("x.", "xv.").replace("y.", "yv.")
+        for table in config["dataset"].get("input", []):
+            table["validation_path"] = table["name"] + "v.npy"
     config.setdefault("metrics", {"log_every_steps": 1, "progress": "off"})
     return case
 
@@ -279,7 +281,9 @@ class Case:
             if shuffled and "features" in found:
                 labels = found["targets"] if "targets" in self.case["data"] else found["labels"]
                 rows = len(self.truth.batches.at(step)[0])  # the rows after these are padding
-                features = Batches.convert(found["features"][:rows].copy())
+                inputs = {key.removeprefix("inputs."): Batches.convert(value[:rows].copy())
+                          for key, value in found.items() if key.startswith("inputs.")}
+                features = Samples(Batches.convert(found["features"][:rows].copy()), inputs)
                 self.truth.batches.given[step] = (features, torch.from_numpy(labels[:rows].copy()))
             if own and step == 0:
                 self.truth.start = {n: self.initial(n, found) for n in self.truth.parameters}

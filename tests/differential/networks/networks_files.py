@@ -77,6 +77,23 @@ def draw_data(case, part, draw):
     return features, random.integers(0, data["classes"], samples)
 
 
+def draw_inputs(case, part, draw, samples):
+    """The named inputs of the samples, as the runtime reads them. The first token of a sample belongs to a document."""
+    random = np.random.default_rng([abs(hash_of(case)), draw, part == "validation", 11])
+    found = {}
+    for name, given in case["data"].get("inputs", {}).items():
+        shape = given["shape"]
+        shape = [shape[1], shape[2], shape[0]] if len(shape) == 3 else shape
+        if given["values"] == "integers":
+            found[name] = random.integers(given["least"], given["most"] + 1, (samples, *shape)).astype(np.int32)
+            found[name][:, 0] = np.maximum(found[name][:, 0], 0)
+        elif given["values"] == "weights":
+            found[name] = random.choice([0.25, 0.5, 1.0, 2.0], (samples, *shape)).astype(np.float32)
+        else:
+            found[name] = random.standard_normal((samples, *shape)).astype(np.float32)
+    return found
+
+
 def hash_of(case):
     return int(case["seed"]) * 1000003 + len(case["kind"])
 
@@ -93,6 +110,8 @@ def write_data(case, folder, draw):
             continue
         np.save(os.path.join(folder, names[0] + ".npy"), features)
         np.save(os.path.join(folder, names[1] + ".npy"), labels)
+        for name, numbers in draw_inputs(case, part, draw, len(features)).items():
+            np.save(os.path.join(folder, name + ("v" if part == "validation" else "") + ".npy"), numbers)
 
 
 class Failed(Exception):

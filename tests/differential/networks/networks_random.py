@@ -36,6 +36,9 @@ class Networks:
         self.r, self.rows, self.batch_norm, self.dropout = draw, rows, batch_norm, dropout
         self.smooth = draw.random() < SMOOTH
         self.names = 0
+        self.inputs = {}  # the named inputs that layers read: name -> shape, values and the range of integers
+        self.named = draw.random() < 0.35  # whether layers may read any
+        self.separator = None  # of a language model whose text has documents
 
     def chance(self, probability):
         return self.r.random() < probability
@@ -138,7 +141,9 @@ class Networks:
         return {"type": "adaptive_avg_pool2d", "size": size[0] if size[0] == size[1] else size}, ("image", shape[1], *size)
 
     def plain(self, shape):
-        kind = self.r.choice(ACTIVATIONS + ("softmax", "dropout", "silu"))
+        kind = self.r.choice(ACTIVATIONS + ("softmax", "dropout", "silu", "l2_norm"))
+        if kind == "l2_norm" and shape[0] == "image":
+            kind = "silu"
         if kind == "relu" and self.smooth:
             kind = "tanh"
         layer = {"type": kind}
@@ -156,6 +161,8 @@ class Networks:
             layer["eps"] = self.r.choice((1e-5, 1e-3, 0.1))
         if kind == "rms_norm" and shape[0] == "tokens" and self.chance(0.5):
             layer["heads"] = self.r.choice([h for h in range(1, shape[2] + 1) if shape[2] % h == 0])
+        if kind == "layer_norm" and self.chance(0.25):
+            layer["bias"] = False
         if kind == "batch_norm" and self.chance(0.3):
             layer["momentum"] = self.r.choice((0.01, 0.3, 0.9, 1.0))
         return layer, shape
@@ -186,6 +193,8 @@ class Networks:
             layer["scale"] = self.r.choice((0.1, 1.0))
         if self.dropout and self.chance(0.4):
             layer["dropout"] = self.r.choice((0.1, 0.5))
+        if self.chance(0.4) and (documents := self.documents(shape[1])):
+            layer["documents"] = documents
         if self.chance(0.5):
             inner = [{"type": "linear", "features": (heads + 2 * shared) * width}, layer]
             return {"type": "block", "layers": inner}, ("tokens", shape[1], heads * width)
@@ -200,6 +209,59 @@ class Networks:
         if self.chance(0.3):
             layer["prefix"] = False
         return layer, ("tokens", shape[1], heads * own)
+
+    # ---- named inputs
+
+    def new_input(self, shape, values="numbers", least=0, most=0):
+        name = f"in{len(self.inputs)}"
+        self.inputs[name] = {"shape": list(shape), "values": values, "least": least, "most": most}
+        return name
+
+    def documents(self, length):
+        """The name of an input that says to which document each token belongs, or None."""
+        if self.separator is not None:
+            return "documents"
+        return self.new_input([length], "integers", -1, 2) if self.named else None
+
+    def extra(self, shape):
+        """Layers that begin with a named input and give a shape of the kind of `shape`, and that shape; or None."""
+        if not self.named or len(self.inputs) > 5:
+            return None
+        length = shape[1]
+        if shape[0] == "tokens" and self.chance(0.6):
+            rows, features = self.r.choice((1, 2, 5)), self.r.choice(CHANNELS)
+            name = "segments" if self.separator is not None else self.new_input([length], "integers", 0, rows - 1)
+            layers = [{"type": "input", "input": name, "shape": [length], "values": "integers"},
+                      self.decorate({"type": "embedding", "vocabulary": rows, "features": features})]
+            return layers, ("tokens", length, features)
+        if self.separator is not None:
+            return None
+        if shape[0] == "vector" and self.chance(0.4):
+            rows, count, features = self.r.choice((1, 2, 7)), self.r.choice((1, 2, 3)), self.r.choice((1, 2, 5))
+            layers = [{"type": "input", "input": self.new_input([count], "integers", 0, rows - 1), "shape": [count], "values": "integers"},
+                      self.decorate({"type": "embedding", "vocabulary": rows, "features": features}), {"type": "flatten"}]
+            return layers, ("vector", count * features)
+        own = list(shape[1:])
+        if shape[0] != "image":
+            own[-1] = self.r.choice(CHANNELS)
+        return [{"type": "input", "input": self.new_input(own), "shape": own}], (shape[0], *own)
+
+    def with_input(self, shape):
+        """A join of the layers before with a named input."""
+        found = self.extra(shape)
+        if found is None:
+            return None
+        layers, after = found
+        by = self.r.choice(("add", "multiply", "concat"))
+        if by == "concat":
+            at = 1 if shape[0] == "image" else len(shape) - 1
+            if after[:at] + after[at + 1:] != shape[:at] + shape[at + 1:]:
+                return None
+            return {"type": "join", "layers": layers, "by": by}, (*shape[:at], after[at] + shape[at], *shape[at + 1:])
+        bridge = self.bridge(after, shape)
+        if bridge is None:
+            return None
+        return {"type": "join", "layers": layers + bridge, "by": by}, shape
 
     def rotary(self, shape):
         """Turns tokens whose heads have at least two features."""
@@ -243,7 +305,17 @@ class Networks:
         layer = {"type": "position_embedding"}
         if self.chance(0.5):
             layer["length"] = shape[1] + self.r.choice((0, 0, 1, 5))
+        if self.separator is not None and self.chance(0.5):
+            layer["positions"] = "positions"
+        elif self.named and self.separator is None and self.chance(0.4):
+            layer["positions"] = self.new_input([shape[1]], "integers", 0, shape[1] - 1)
         return layer, shape
+
+    def mean_of_tokens(self, shape):
+        layer = {"type": "global_avg_pool"}
+        if self.named and self.separator is None and self.chance(0.5):
+            layer["documents"] = self.new_input([shape[1]], "integers", -1, 1)
+        return layer, ("vector", shape[2])
 
     def bridge(self, before, after):
         """Layers from one shape to another, for the shortcut of a residual."""
@@ -307,7 +379,7 @@ class Networks:
     def candidates(self, shape, depth):
         nested = [lambda s: self.residual(s, depth)] * 2 + [lambda s: self.block(s, depth), lambda s: self.join(s, depth)]
         nested = nested if depth < 3 else []
-        every = [self.plain, self.plain, self.normalisation, self.normalisation] + nested
+        every = [self.plain, self.plain, self.normalisation, self.normalisation] + nested + [self.with_input] * (2 if self.named else 0)
         if shape[0] == "image":
             to_vector = [lambda s: ({"type": "flatten"}, ("vector", elements(s))),
                          lambda s: ({"type": "global_avg_pool"}, ("vector", s[1])),
@@ -317,7 +389,7 @@ class Networks:
                 ([self.r.choice(to_vector)] if self.chance(0.2) else [])
         if shape[0] == "tokens":
             to_vector = [lambda s: ({"type": "flatten"}, ("vector", elements(s))),
-                         lambda s: ({"type": "global_avg_pool"}, ("vector", s[2]))]
+                         self.mean_of_tokens, lambda s: ({"type": "first_token"}, ("vector", s[2]))]
             return every + [self.linear] * 3 + [self.attention] * 2 + [self.position_embedding, self.rotary] + \
                 ([self.r.choice(to_vector)] if self.chance(0.15) and self.to_vectors else [])
         return every + [self.linear] * 4
@@ -358,6 +430,8 @@ class Networks:
         length, vocabulary, width = self.r.choice((1, 2, 3, 5, 8, 13, 16)), self.r.choice((2, 5, 11, 32)), self.r.choice(CHANNELS)
         table = self.decorate({"type": "embedding", "vocabulary": vocabulary, "features": width})
         self.to_vectors = not language_model
+        if language_model and self.named:
+            self.separator = self.r.randrange(vocabulary)
         layers, after = self.sequence(("tokens", length, width), self.r.randint(1, 6))
         layers = [table] + layers
         if language_model:
@@ -494,6 +568,7 @@ def finish(r, seed, networks, kind, samples, data, training):
     drawn = {"samples": samples, "vocabulary": vocabulary, "kind": kind}
     config = {"model": model, "dataset": data, "training": training}
     describe_targets(r, config, drawn, after)
+    describe_inputs(r, networks, config, drawn)
     if r.random() < 0.15:
         model["init"] = networks.init()
     if r.random() < 0.1:
@@ -525,6 +600,21 @@ def has_blocks(layers):
         if has_blocks(sum((layer.get(key, []) for key in LISTS), [])):
             return True
     return False
+
+
+def describe_inputs(r, networks, config, drawn):
+    if networks.separator is not None:
+        config["dataset"]["separator"] = str(networks.separator)
+        return
+    if not networks.named:
+        return
+    if r.random() < 0.5 and config["training"].get("label_smoothing", 0) == 0:
+        config["training"]["sample_weights"] = "weights"
+        networks.inputs["weights"] = {"shape": [1], "values": "weights", "least": 0, "most": 0}
+    if networks.inputs:
+        drawn["inputs"] = networks.inputs
+        config["dataset"]["input"] = [{"name": name, "path": name + ".npy", **({"type": "int32"} if given["values"] == "integers" else {})}
+                                      for name, given in networks.inputs.items()]
 
 
 def describe_targets(r, config, drawn, after):

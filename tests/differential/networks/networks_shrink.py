@@ -46,7 +46,8 @@ def with_plainer_layers(case):
                     yield found
 
 
-REQUIRED = {"type", "channels", "features", "kernel", "size", "vocabulary", "heads", "probability", "tie", "by", *LISTS}
+REQUIRED = {"type", "channels", "features", "kernel", "size", "vocabulary", "heads", "probability", "tie", "by", "input", "shape", "values",
+            "positions", *LISTS}
 
 
 def smaller_values(key, value):
@@ -81,7 +82,8 @@ def with_smaller_data(case):
 
 
 KEPT = {"training.global_batch_size", "training.steps", "optimizer.name", "optimizer.lr", "dataset.shuffle", "dataset.format",
-        "dataset.path", "dataset.target_path", "dataset.classes", "dataset.task", "model.input", "model.layers",
+        "dataset.path", "dataset.target_path", "dataset.input", "dataset.separator", "dataset.classes", "dataset.task", "model.input",
+        "model.layers",
         "validation.every_epochs", "validation.every_steps", "dataset.validation_path", "dataset.validation_target_path",
         "metrics.log_every_steps", "metrics.progress", "parallelism.pipeline", "parallelism.tensor"}
 

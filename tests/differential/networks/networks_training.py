@@ -6,7 +6,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from networks_files import draw_data
+from networks_files import draw_data, draw_inputs
 from networks_twin import Network, Pass, Rounding, Unsupported
 
 STATISTICS = ("running_mean", "running_var")
@@ -53,6 +53,28 @@ def learning_rate(config, step, epoch):
     return lr * (step + 1) / warmup if step < warmup else lr
 
 
+class Samples:
+    """The features of some samples, and their named inputs."""
+
+    def __init__(self, features, inputs):
+        self.features, self.inputs = features, inputs
+
+    def __len__(self):
+        return len(self.features)
+
+    def __getitem__(self, rows):
+        return Samples(self.features[rows], {name: numbers[rows] for name, numbers in self.inputs.items()})
+
+
+def documents_of(tokens, separator):
+    """The inputs that a text with documents has."""
+    ends = torch.nn.functional.pad((tokens == separator).long(), (1, 0))[:, :-1]
+    documents, positions = ends.cumsum(1), torch.zeros_like(ends)
+    for i in range(1, tokens.shape[1]):
+        positions[:, i] = torch.where(ends[:, i] > 0, 0, positions[:, i - 1] + 1)
+    return {"documents": documents, "positions": positions, "segments": torch.zeros_like(ends)}
+
+
 class Batches:
     """The rows of every step, in the order of the files."""
 
@@ -67,7 +89,11 @@ class Batches:
         if labels is None:
             length = self.config["model"]["input"][0]
             features, labels = features[:-1].reshape(-1, length), features[1:].reshape(-1, length)
-        return self.convert(features), torch.from_numpy(np.ascontiguousarray(labels))
+        inputs = {name: self.convert(numbers) for name, numbers in draw_inputs(self.case, part, draw, len(features)).items()}
+        features = self.convert(features)
+        if "separator" in self.config["dataset"]:
+            inputs = documents_of(features, int(self.config["dataset"]["separator"]))
+        return Samples(features, inputs), torch.from_numpy(np.ascontiguousarray(labels))
 
     @staticmethod
     def convert(features):
@@ -160,15 +186,23 @@ class Training:
     def output(self, run, features):
         """The output of the network for features as read from the files. Numbers are cast to the stored type, token ids are
         not."""
-        x = features if self.case["data"]["vocabulary"] else run.operand(features.to(self.dtype))
+        stored = lambda numbers: run.operand(numbers.to(self.dtype))
+        x = features.features if self.case["data"]["vocabulary"] else stored(features.features)
+        run.inputs = {name: stored(numbers) if numbers.is_floating_point() else numbers for name, numbers in features.inputs.items()}
         return self.network.forward(run, x)
 
     def pass_of(self, tensors, training, step=0, base=0):
         return Pass(tensors, training, step, base, self.config.get("debug", {}).get("seed", 42), self.rounding, self.noise,
                     self.forward)
 
-    def weight_of_labels(self, labels):
+    def weights_of_samples(self, samples):
+        name = self.config["training"].get("sample_weights")
+        return samples.inputs[name].to(torch.float64).flatten() if name else None
+
+    def weight_of_labels(self, labels, weights=None):
         """The sum of the weights of the labels, divided by the labels of a sample: what losses() of a batch is divided by."""
+        if weights is not None:
+            return sum(weight.item() * self.weight_of_labels(labels[i:i + 1]) for i, weight in enumerate(weights))
         training = self.config["training"]
         if "targets" in self.case["data"]:
             return len(labels)
@@ -179,8 +213,10 @@ class Training:
             weights[training["ignore_label"]] = 0
         return weights[labels.long()].sum().item() * len(labels) / labels.numel()
 
-    def losses(self, output, labels):
+    def losses(self, output, labels, weights=None):
         """The sum over the samples of the mean loss of each sample."""
+        if weights is not None:
+            return sum(weight.to(output.dtype) * self.losses(output[i:i + 1], labels[i:i + 1]) for i, weight in enumerate(weights))
         training = self.config["training"]
         if training.get("class_weights") or training.get("ignore_label", -1) >= 0:
             weights = torch.tensor(training["class_weights"], dtype=output.dtype) if training.get("class_weights") else None
@@ -218,12 +254,14 @@ class Training:
     def backward(self, tensors, step):
         """Accumulates the gradients of a batch; returns its loss, and the logits of its last pass."""
         features, labels = self.batches.at(step)
+        weights = self.weights_of_samples(features)
+        of = lambda rows: None if weights is None else weights[rows]
         micro = self.config["training"].get("micro_batch_size", 0) or len(features)
         total = 0.0
         for begin in range(0, len(features), micro):
-            part = features[begin:begin + micro]
-            output = self.output(self.pass_of(tensors, True, step, begin), part)
-            loss = self.losses(output, labels[begin:begin + micro]) / self.weight_of_labels(labels)
+            rows = slice(begin, begin + micro)
+            output = self.output(self.pass_of(tensors, True, step, begin), features[rows])
+            loss = self.losses(output, labels[rows], of(rows)) / self.weight_of_labels(labels, weights)
             loss.backward()
             total += loss.item()
         for name, factor in self.penalties:
@@ -301,4 +339,5 @@ class Training:
         features, labels = self.batches.validation
         with torch.no_grad():
             output = self.output(self.pass_of(tensors, False), features)
-            found["validation loss"] = np.array([self.losses(output, labels).item() / self.weight_of_labels(labels)])
+            weights = self.weights_of_samples(features)
+            found["validation loss"] = np.array([self.losses(output, labels, weights).item() / self.weight_of_labels(labels, weights)])

@@ -25,6 +25,7 @@ ACTIVATIONS = {
     "tanh": torch.tanh,
     "sigmoid": torch.sigmoid,
     "silu": F.silu,
+    "l2_norm": lambda x: x / torch.sqrt((x * x).sum(-1, keepdim=True) + 1e-24),
 }
 # The default name of an unnamed layer, before its number.
 SHORT_NAMES = {
@@ -32,7 +33,7 @@ SHORT_NAMES = {
     "global_avg_pool": "global_pool", "flatten": "flatten", "image_to_tokens": "tokens", "softmax": "softmax",
     "dropout": "dropout", "batch_norm": "bn", "layer_norm": "ln", "rms_norm": "rms_norm", "embedding": "embedding",
     "position_embedding": "position", "attention": "attention", "block": "block", "residual": "residual", "join": "join",
-    "gated": "gated", "rotary": "rotary", "silu": "silu",
+    "gated": "gated", "rotary": "rotary", "silu": "silu", "input": "input", "first_token": "first_token", "l2_norm": "l2_norm",
 }
 CONTAINERS = ("block", "residual", "join", "gated", "attention")
 
@@ -111,6 +112,7 @@ class Pass:
         self.forward = forward
         self.step, self.base, self.seed = step, base, seed
         self.declared = None  # name -> Parameter, while parameters are declared
+        self.inputs = {}  # the named inputs of the samples
         self.counts, self.dropouts = {}, 0
         self.types, self.pairs, self.last = set(), set(), "input"
         self.penalties = []  # name and factor of an L2 penalty, one entry for each layer that asks for it
@@ -125,7 +127,9 @@ class Pass:
         return self.tensors[name]
 
     def operand(self, x):
-        """A number that is stored between two operations and therefore rounded."""
+        """A number that is stored between two operations and therefore rounded; integers are not."""
+        if not x.is_floating_point():
+            return x
         if self.stored_noise:
             return Noise.apply(x, self.stored_noise, self.forward)
         return Rounding.apply(x, self.rounding) if self.rounding else x
@@ -206,6 +210,16 @@ class Network:
     def forward(self, run, x):
         self.run, self.image = run, None
         return self.sequence(self.model["layers"], "", x)
+
+    def named(self, name, x, shape=None, integers=True):
+        """A named input of the samples of x; zeros while parameters are declared."""
+        if self.run.declared is not None:
+            return torch.zeros([x.shape[0]] + list(shape or [x.shape[1]]), dtype=torch.long if integers else torch.float32)
+        return self.run.inputs[name]
+
+    def input(self, layer, name, x):
+        self.image = None
+        return self.named(layer["input"], x, layer.get("shape") or self.model["input"], layer.get("values") == "integers")
 
     # ---- names
 
@@ -347,7 +361,18 @@ class Network:
     def global_avg_pool(self, layer, name, x):
         if x.dim() == 2:
             raise Unsupported("a mean over the pixels of vectors")
+        if layer.get("documents"):
+            if x.dim() != 3:
+                raise Unsupported("documents of something else than tokens")
+            real = (self.named(layer["documents"], x) >= 0).to(x.dtype)
+            share = self.run.operand(real / real.sum(1, keepdim=True))
+            return self.run.product(share[:, None], x)[:, 0]
         return x.mean((2, 3)) if x.dim() == 4 else x.mean(1)
+
+    def first_token(self, layer, name, x):
+        if x.dim() != 3:
+            raise Unsupported("the first token of something else")
+        return x[:, 0]
 
     def flatten(self, layer, name, x):
         if x.dim() == 4:
@@ -411,7 +436,7 @@ class Network:
             x = x.permute(0, 2, 3, 1)
         size = x.shape[-1]
         gamma = self.run.get(name + ".weight", Parameter((size,), "gamma", layer))
-        beta = self.run.get(name + ".bias", Parameter((size,), "beta", layer))
+        beta = self.run.get(name + ".bias", Parameter((size,), "beta", layer)) if layer.get("bias", True) else 0
         # F.layer_norm is not used: for a single feature its mean differs from that feature by rounding, and 1 / sqrt(eps)
         # amplifies the difference.
         m = x.mean(-1, keepdim=True)
@@ -457,6 +482,8 @@ class Network:
         rows = layer.get("length", 0) or x.shape[1]
         self.penalise(layer, name)
         table = self.run.get(name + ".weight", Parameter((rows, x.shape[2]), "table", layer, x.shape[2], rows))
+        if layer.get("positions"):
+            return x + F.embedding(self.named(layer["positions"], x).long(), self.run.operand(table))
         return x + self.run.operand(table)[:x.shape[1]]
 
     def attention(self, layer, prefix, x):
@@ -481,8 +508,15 @@ class Network:
         hidden = torch.ones(t, t, dtype=torch.bool).triu(1) if layer.get("causal", False) else torch.zeros(t, t, dtype=torch.bool)
         if layer.get("window", 0):
             hidden = hidden | torch.ones(t, t, dtype=torch.bool).tril(-layer["window"])
-        scores = scores.masked_fill(hidden, -math.inf)
+        if layer.get("documents"):
+            documents = self.named(layer["documents"], x)
+            same = (documents[:, :, None] == documents[:, None, :]) & (documents >= 0)[:, :, None]
+            hidden = (hidden | ~same)[:, None].expand(scores.shape)
+        # A query that sees no key gives 0.
+        blind = hidden.all(-1, keepdim=True)
+        scores = scores.masked_fill(hidden & ~blind, -math.inf)
         y = self.run.weighted_mean(scores, v, self.kept_weights(layer, n, heads, t))
+        y = y.masked_fill(blind, 0.0)
         return y.transpose(1, 2).reshape(n, t, -1)
 
     def branch(self, layers, prefix, x, unnamed, last):
@@ -493,9 +527,12 @@ class Network:
         """What the weights of attention are multiplied by where they have dropout, or None."""
         if not layer.get("dropout", 0):
             return None
+        probability = self.default_dropout if self.default_dropout >= 0 else layer["dropout"]
+        if probability == 0:
+            return None
         stream = self.run.dropouts
         self.run.dropouts += 1
         if not self.run.training or self.run.declared is not None:
             return None
-        kept = attention_mask((n, heads, t, t), layer["dropout"], self.run.seed, self.run.step, self.run.base, stream)
-        return torch.from_numpy(kept / (1 - layer["dropout"]))
+        kept = attention_mask((n, heads, t, t), probability, self.run.seed, self.run.step, self.run.base, stream)
+        return torch.from_numpy(kept / (1 - probability))
