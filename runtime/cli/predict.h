@@ -1,4 +1,4 @@
-// What the command predict shares between models for texts and others.
+// These functions of the command predict serve models for texts as well as all others.
 #ifndef RUNTIME_CLI_PREDICT_H_
 #define RUNTIME_CLI_PREDICT_H_
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
+#include <string_view>
 
 #include "runtime/error.h"
 #include "runtime/exchange/functions.h"
@@ -29,22 +31,28 @@ void add_dropout(std::vector<TomlLayer>& to, double probability) {
   if (probability > 0) to.push_back(TomlLayer("dropout").number("probability", probability));
 }
 
-double probability(const JsonObject& config, const std::string& key, double fallback) {
-  const double value = config.number(key, fallback);
-  if (!(value >= 0 && value < 1)) config.fail(key, "a number of at least 0, below 1");
-  return value;
-}
+// A class of transformers that config.json's `architectures` names, and its task. The first row of
+// a task is the class that a written folder names.
+struct ModelClass {
+  std::string_view name;
+  Task task;
+};
+constexpr ModelClass kClasses[] = {{"BertModel", Task::kEmbedding},
+                                   {"BertForMaskedLM", Task::kMaskedToken},
+                                   {"BertForPreTraining", Task::kMaskedToken},
+                                   {"BertForSequenceClassification", Task::kClass}};
 
-// What the first class of config.json's `architectures` is for.
+// The task of the first class in config.json's `architectures`; by default, that of the first row.
 Task task_of(const JsonObject& config) {
   const std::vector<std::string> names =
       config.has("architectures") ? config.texts("architectures") : std::vector<std::string>{};
-  const std::string name = names.empty() ? "BertModel" : names[0];
-  if (name == "BertModel") return Task::kEmbedding;
-  if (name == "BertForMaskedLM" || name == "BertForPreTraining") return Task::kMaskedToken;
-  if (name == "BertForSequenceClassification") return Task::kClass;
-  config.fail("architectures",
-              "BertModel, BertForMaskedLM, BertForPreTraining or BertForSequenceClassification");
+  if (names.empty()) return kClasses[0].task;
+  std::string known;
+  for (const ModelClass& row : kClasses) {
+    if (row.name == names[0]) return row.task;
+    known.append(known.empty() ? "" : ", ").append(row.name);
+  }
+  config.fail("architectures", "one of " + known);
 }
 
 void read_pooling(Bert& bert, const std::string& folder) {
@@ -196,23 +204,21 @@ std::string Bert::tensor_of(const std::string& parameter) const {
 }
 
 nlohmann::ordered_json Bert::config() const {
-  const char* const architecture = kind == Task::kMaskedToken ? "BertForMaskedLM"
-                                   : kind == Task::kClass     ? "BertForSequenceClassification"
-                                                              : "BertModel";
-  nlohmann::ordered_json json = {{"architectures", {architecture}},
-                                 {"model_type", "bert"},
-                                 {"vocab_size", tokens},
-                                 {"hidden_size", width},
-                                 {"num_hidden_layers", blocks},
-                                 {"num_attention_heads", heads},
-                                 {"intermediate_size", hidden},
-                                 {"hidden_act", their_function(function)},
-                                 {"hidden_dropout_prob", hidden_dropout},
-                                 {"attention_probs_dropout_prob", attention_dropout},
-                                 {"max_position_embeddings", places},
-                                 {"type_vocab_size", segments},
-                                 {"layer_norm_eps", epsilon},
-                                 {"tie_word_embeddings", tied}};
+  nlohmann::ordered_json json = {
+      {"architectures", {std::ranges::find(kClasses, kind, &ModelClass::task)->name}},
+      {"model_type", "bert"},
+      {"vocab_size", tokens},
+      {"hidden_size", width},
+      {"num_hidden_layers", blocks},
+      {"num_attention_heads", heads},
+      {"intermediate_size", hidden},
+      {"hidden_act", their_function(function)},
+      {"hidden_dropout_prob", hidden_dropout},
+      {"attention_probs_dropout_prob", attention_dropout},
+      {"max_position_embeddings", places},
+      {"type_vocab_size", segments},
+      {"layer_norm_eps", epsilon},
+      {"tie_word_embeddings", tied}};
   if (kind != Task::kClass) return json;
   json["classifier_dropout"] = classifier_dropout;
   for (int64_t i = 0; i < classes; ++i) {
@@ -257,9 +263,9 @@ std::unique_ptr<Architecture> read_bert(const JsonObject& config, const std::str
   if (!(b->epsilon > 0 && b->epsilon <= 1))
     config.fail("layer_norm_eps", "a number above 0, up to 1");
   b->function = read_function(config, "hidden_act", "gelu", {"gelu", "gelu_tanh", "relu", "tanh"});
-  b->hidden_dropout = probability(config, "hidden_dropout_prob", 0.1);
-  b->attention_dropout = probability(config, "attention_probs_dropout_prob", 0.1);
-  b->classifier_dropout = probability(config, "classifier_dropout", b->hidden_dropout);
+  b->hidden_dropout = config.probability("hidden_dropout_prob", 0.1);
+  b->attention_dropout = config.probability("attention_probs_dropout_prob", 0.1);
+  b->classifier_dropout = config.probability("classifier_dropout", b->hidden_dropout);
   if (config.text("position_embedding_type", "absolute") != "absolute")
     config.fail("position_embedding_type", "absolute");
   for (const char* key : {"is_decoder", "add_cross_attention"}) {

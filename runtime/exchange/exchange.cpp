@@ -64,8 +64,8 @@ std::string text_text(const Architecture& model, bool tokenizer) {
   return text.str();
 }
 
-// What a model for texts is given besides its weights: how many numbers it makes of them, and the
-// identity of its tokenizer.
+// A model for texts keeps, besides its weights, how many numbers it makes of a text and which
+// tokenizer it needs.
 std::string preparation_text(const Architecture& model, const fs::path& tokenizer) {
   data::DatasetOptions options;
   options.tokenizer = "hf";

@@ -14,7 +14,7 @@
 
 namespace runtime::exchange {
 
-// What a model is for.
+// The task that a model was trained for.
 enum class Task {
   kNextToken,    // a language model
   kMaskedToken,  // a model that fills in tokens of a text
@@ -30,7 +30,7 @@ class Architecture {
   virtual std::string layers() const = 0;
   // config.json as transformers reads it.
   virtual nlohmann::ordered_json config() const = 0;
-  // What a sample is, and what the model makes of it.
+  // The task decides which samples the model reads, and what it computes from them.
   virtual Task task() const { return Task::kNextToken; }
   // Further files of the folder, by name.
   virtual std::map<std::string, std::string> files() const { return {}; }

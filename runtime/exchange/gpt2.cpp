@@ -9,12 +9,6 @@ namespace runtime::exchange {
 
 namespace {
 
-double probability(const JsonObject& config, const std::string& key) {
-  const double value = config.number(key, 0.1);
-  if (!(value >= 0 && value < 1)) config.fail(key, "a number of at least 0, below 1");
-  return value;
-}
-
 TomlLayer projection(const char* name, int64_t features) {
   return TomlLayer("linear")
       .text("name", name)
@@ -114,9 +108,9 @@ std::unique_ptr<Architecture> read_gpt2(const JsonObject& config, const std::str
     if (config.flag(key, false)) config.fail(key, "false");
   }
   if (!config.flag("tie_word_embeddings", true)) config.fail("tie_word_embeddings", "true");
-  g->embedding_dropout = probability(config, "embd_pdrop");
-  g->attention_dropout = probability(config, "attn_pdrop");
-  g->residual_dropout = probability(config, "resid_pdrop");
+  g->embedding_dropout = config.probability("embd_pdrop", 0.1);
+  g->attention_dropout = config.probability("attn_pdrop", 0.1);
+  g->residual_dropout = config.probability("resid_pdrop", 0.1);
   return g;
 }
 

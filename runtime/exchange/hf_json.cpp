@@ -86,6 +86,12 @@ double JsonObject::number(const std::string& key, std::optional<double> fallback
   fail(key, "a number");
 }
 
+double JsonObject::probability(const std::string& key, double fallback) const {
+  const double value = number(key, fallback);
+  if (!(value >= 0 && value < 1)) fail(key, "a number of at least 0, below 1");
+  return value;
+}
+
 bool JsonObject::flag(const std::string& key, bool fallback) const {
   if (!has(key)) return fallback;
   if (!object_[key].is_boolean()) fail(key, "true or false");

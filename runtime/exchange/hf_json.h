@@ -31,6 +31,8 @@ class JsonObject {
                   std::optional<int64_t> fallback = std::nullopt) const;
   // Finite numbers.
   double number(const std::string& key, std::optional<double> fallback = std::nullopt) const;
+  // A number of at least 0 and below 1, as dropout has it.
+  double probability(const std::string& key, double fallback) const;
   bool flag(const std::string& key, bool fallback) const;
   std::string text(const std::string& key,
                    const std::optional<std::string>& fallback = std::nullopt) const;

@@ -1,4 +1,4 @@
-// What the layers of a network are made of: inputs, parameters and constants of its graph.
+// NetworkParts adds the inputs, parameters and constants of layers to the graph of a network.
 #ifndef RUNTIME_MODEL_NETWORK_PARTS_H_
 #define RUNTIME_MODEL_NETWORK_PARTS_H_
 
