@@ -39,6 +39,21 @@ struct MemoryParts {
   std::vector<uint8_t> opaque;  // if not transparent: bytes that distinguish the layout from others
 };
 
+// Whether oneDNN has an implementation. `desc` was made with allow_empty.
+template <typename PrimitiveDesc>
+bool exists(const PrimitiveDesc& desc) {
+  return static_cast<bool>(desc);
+}
+
+// `desc` at the first of its implementations that `accept` takes; empty if there is none.
+template <typename PrimitiveDesc, typename Accept>
+PrimitiveDesc first_accepted(PrimitiveDesc desc, const Accept& accept) {
+  while (exists(desc) && !accept(desc)) {
+    if (!desc.next_impl()) return {};
+  }
+  return desc;
+}
+
 #if DNNL_VERSION_MAJOR >= 3
 
 inline MemoryParts take_apart(const MemoryDesc& md) {
@@ -74,12 +89,14 @@ typename Primitive::primitive_desc make_desc(const dnnl::engine& engine,
   return typename Primitive::primitive_desc(engine, arguments..., attr, /*allow_empty=*/true);
 }
 
-template <typename Primitive, typename Hint, typename... Arguments>
-typename Primitive::primitive_desc make_backward_desc(const dnnl::engine& engine,
-                                                      const dnnl::primitive_attr& attr,
-                                                      const Hint& hint, Arguments&&... arguments) {
-  return typename Primitive::primitive_desc(engine, arguments..., hint, attr,
-                                            /*allow_empty=*/true);
+template <typename Primitive, typename Accept, typename Hint, typename... Arguments>
+typename Primitive::primitive_desc first_backward_desc(const Accept& accept,
+                                                       const dnnl::engine& engine,
+                                                       const dnnl::primitive_attr& attr,
+                                                       const Hint& hint, Arguments&&... arguments) {
+  return first_accepted(typename Primitive::primitive_desc(engine, arguments..., hint, attr,
+                                                           /*allow_empty=*/true),
+                        accept);
 }
 
 #else
@@ -138,13 +155,18 @@ typename Primitive::primitive_desc make_desc(const dnnl::engine& engine,
   }
 }
 
-template <typename Primitive, typename Hint, typename... Arguments>
-typename Primitive::primitive_desc make_backward_desc(const dnnl::engine& engine,
-                                                      const dnnl::primitive_attr& attr,
-                                                      const Hint& hint, Arguments&&... arguments) {
+template <typename Primitive, typename Accept, typename Hint, typename... Arguments>
+typename Primitive::primitive_desc first_backward_desc(const Accept& accept,
+                                                       const dnnl::engine& engine,
+                                                       const dnnl::primitive_attr& attr,
+                                                       const Hint& hint, Arguments&&... arguments) {
   try {
-    return typename Primitive::primitive_desc(typename Primitive::desc(arguments...), attr, engine,
-                                              hint, /*allow_empty=*/true);
+    // Going on to the next implementation reads the descriptor again, which oneDNN 2.x does not
+    // copy.
+    const typename Primitive::desc descriptor(arguments...);
+    return first_accepted(typename Primitive::primitive_desc(descriptor, attr, engine, hint,
+                                                             /*allow_empty=*/true),
+                          accept);
   } catch (const dnnl::error& e) {
     if (e.status == dnnl_unimplemented || e.status == dnnl_invalid_arguments) return {};
     throw;
@@ -153,10 +175,12 @@ typename Primitive::primitive_desc make_backward_desc(const dnnl::engine& engine
 
 #endif
 
-// Whether oneDNN has an implementation. `desc` was made with allow_empty.
-template <typename PrimitiveDesc>
-bool exists(const PrimitiveDesc& desc) {
-  return static_cast<bool>(desc);
+template <typename Primitive, typename Hint, typename... Arguments>
+typename Primitive::primitive_desc make_backward_desc(const dnnl::engine& engine,
+                                                      const dnnl::primitive_attr& attr,
+                                                      const Hint& hint, Arguments&&... arguments) {
+  const auto any = [](const auto&) { return true; };
+  return first_backward_desc<Primitive>(any, engine, attr, hint, arguments...);
 }
 
 }  // namespace backends::cpu

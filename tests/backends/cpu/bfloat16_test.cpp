@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <functional>
-#include <iostream>
 
 #include "backends/cpu/bfloat16/obstacle.h"
 #include "backends/cpu/bfloat16/processor.h"
@@ -55,19 +53,6 @@ host::Operation relu() {
   return op;
 }
 
-// Runs body in a new process, because oneDNN reads its instruction set once. body returns a text
-// that says what is wrong.
-void expect_in_own_process(const std::function<std::string()>& body) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(
-      {
-        const std::string wrong = body();
-        std::cerr << wrong;
-        std::exit(wrong.empty() ? 0 : 1);
-      },
-      testing::ExitedWithCode(0), "");
-}
-
 // Returns an empty text if both operations are refused with `reason`, else the fault.
 std::string unless_refused(host::Device& device, const std::string& reason) {
   for (const host::Operation& op : {product(), relu()}) {
@@ -82,7 +67,6 @@ TEST(CpuBfloat16, ItIsRefusedBelowALimitOfTheInstructionSet) {
   if (!backends::cpu::has_bfloat16()) GTEST_SKIP() << "this processor has no AVX512-BF16";
   for (const std::string isa : {"avx512", "avx2", "sse41"}) {
     expect_in_own_process([=] {
-      unsetenv("ONEDNN_MAX_CPU_ISA");
       return unless_refused(*open({1, {{"isa", isa}}}), "isa = \"" + isa + "\" leaves out");
     });
   }
@@ -98,7 +82,6 @@ TEST(CpuBfloat16, ItIsRefusedIfTheEnvironmentLimitsOneDnn) {
 
 TEST(CpuBfloat16, TheDeviceOffersWhatItsProcessorHas) {
   expect_in_own_process([]() -> std::string {
-    unsetenv("ONEDNN_MAX_CPU_ISA");
     const auto device = open();
     const uint64_t types = device->properties().compute_dtypes;
     const bool offered = (types & RT_DTYPE_BIT(RT_BFLOAT16)) != 0;
@@ -129,7 +112,6 @@ host::Operation unusual_convolution(bool gradient) {
 TEST(CpuBfloat16, WhatOneDnnGetsWrongIsDoneOnCopiesInFloat32) {
   if (!backends::cpu::has_bfloat16()) GTEST_SKIP() << "this processor has no AVX512-BF16";
   expect_in_own_process([]() -> std::string {
-    unsetenv("ONEDNN_MAX_CPU_ISA");
     const auto device = open();
     for (const bool gradient : {false, true}) {
       const host::Support support = device->query(unusual_convolution(gradient));

@@ -6,9 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <functional>
-#include <iostream>
 
 #include "plugins/conformance/builder.h"
 #include "plugins/conformance/conformance.h"
@@ -23,19 +21,6 @@ namespace {
 using backends::cpu::Isa;
 using testing::HasSubstr;
 namespace conformance = plugins::conformance;
-
-// Runs body in a new process. body returns a text that says what is wrong; empty means success.
-void expect_in_own_process(const std::function<std::string()>& body) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(
-      {
-        unsetenv("ONEDNN_MAX_CPU_ISA");
-        const std::string wrong = body();
-        std::cerr << wrong;
-        std::exit(wrong.empty() ? 0 : 1);
-      },
-      testing::ExitedWithCode(0), "");
-}
 
 std::shared_ptr<host::Device> open_level(const std::string& isa, int threads = 2) {
   return open({threads, {{"isa", isa}}});

@@ -2,9 +2,15 @@
 #ifndef TESTS_BACKENDS_CPU_SUPPORT_H_
 #define TESTS_BACKENDS_CPU_SUPPORT_H_
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <iostream>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "plugins/host/device.h"
@@ -17,6 +23,20 @@ using Floats = std::vector<float>;
 
 inline std::shared_ptr<host::Device> open(const host::DeviceOptions& options = {}) {
   return host::Device::open(host::Plugin::load(CPU_PLUGIN, {}), 0, options);
+}
+
+// Runs `body` in a new process, because oneDNN reads its instruction set once per process. The test
+// fails unless `body` returns an empty text; the text says what is wrong.
+inline void expect_in_own_process(const std::function<std::string()>& body) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        unsetenv("ONEDNN_MAX_CPU_ISA");
+        const std::string wrong = body();
+        std::cerr << wrong;
+        std::exit(wrong.empty() ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 inline rt_tensor_desc tensor(const std::vector<int64_t>& dims, rt_dtype dtype = RT_FLOAT32) {
