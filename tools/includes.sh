@@ -2,13 +2,23 @@
 # Compiles sources one by one and headers by themselves, without making code: finds what a file uses and does not
 # include, which a build of many sources together (RUNTIME_UNITY) hides.
 #
-#   tools/includes.sh           the sources that differ from where the branch left origin/main, and all headers if one
-#                               of them differs
+#   tools/includes.sh           the sources and headers that differ from where the branch left origin/main, and the headers
+#                               that include one of these headers
 #   tools/includes.sh --all     all sources and all headers
 #   tools/includes.sh file...   these
 . "$(dirname "$0")/common.sh"
 
 configure_single
+
+# with_includers: the headers whose names it reads, and those that include one of them.
+with_includers() {
+  local headers pattern
+  mapfile -t headers
+  [ ${#headers[@]} -gt 0 ] || return 0
+  # An include names a header from the top of the tree, or from a folder of includes: rt/operations.h.
+  pattern=$(printf '%s\n' "${headers[@]}" | sed -E 's|^plugins/(include\|sdk)/||; s|[.]|[.]|g' | paste -sd '|')
+  { printf '%s\n' "${headers[@]}" && git grep -lE "#include \"($pattern)\"" -- '*.h'; } | sort -u
+}
 
 # wanted: the files to compile.
 wanted() {
@@ -16,7 +26,7 @@ wanted() {
     --all) git ls-files '*.cpp' '*.h' ;;
     "")
       changed_code "$(base_commit)" '*.cpp'
-      if [ -n "$(changed_code "$(base_commit)" '*.h')" ]; then git ls-files '*.h'; fi
+      changed_code "$(base_commit)" '*.h' | with_includers
       ;;
     *) printf '%s\n' "$@" ;;
   esac

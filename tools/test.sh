@@ -9,6 +9,10 @@
 #   tools/test.sh --rest        what the first of these commands leaves out: the long tests of the Release build, then the
 #                               sanitizers
 #   tools/test.sh --all         everything: the Release build with all of its tests, then the sanitizers
+#
+# Environment: with RUNTIME_TESTS_UNTIL=<seconds since 1970> none of its parts (the tests of the Release build, each
+# sanitizer) begins later than that, and the last lines name those that were left out. The first part is then another one
+# with each commit, so that each has its turn also where there is never time for all.
 . "$(dirname "$0")/common.sh"
 
 release_tests=short
@@ -25,14 +29,18 @@ esac
 
 # Tests are compiled with -O0 and precompiled headers, which together halve the time of their compilation. The libraries
 # keep the build's flags; their sources are compiled together, which halves their time (tools/includes.sh finds includes
-# that are missing). Without an AMD GPU the kernels of the plugin rocm, which take minutes, are built for the long tests
-# only, but for one file; with RUNTIME_ROCM_CANARY=ON in the environment not even for those.
+# that are missing). Where there is no GPU for them, the kernels of the plugins cuda and rocm, which take minutes, are
+# compiled for the long tests only, but for one file each. Then RUNTIME_GPU_KERNELS in the environment can say less:
+# checked (those of rocm are read, not compiled) or canary (one file each is compiled).
 build_release() {
-  local canary=${RUNTIME_ROCM_CANARY:-OFF}
-  if [[ "$release_tests" == short || "$release_tests" == unit ]] && ! has_amd_gpu; then canary=ON; fi
+  local kernels=${RUNTIME_GPU_KERNELS:-compiled} cuda=compiled rocm=compiled
+  if [[ "$release_tests" == short || "$release_tests" == unit ]]; then kernels=canary; fi
+  if ! has_amd_gpu; then rocm=$kernels; fi
+  if ! has_nvidia_gpu && [ "$kernels" = canary ]; then cuda=canary; fi
   # shellcheck disable=SC2046  # several options
   configure release -DRUNTIME_BUILD_TESTS=ON -DRUNTIME_TEST_OPTIONS=-O0 -DRUNTIME_PRECOMPILE=TESTS -DRUNTIME_UNITY=ON \
-    -DRUNTIME_PLUGINS="cpu;cuda;rocm;gloo;mpi;nccl" -DRUNTIME_ROCM_CANARY="$canary" $(gpu_options) && build release
+    -DRUNTIME_PLUGINS="cpu;cuda;rocm;gloo;mpi;nccl" -DRUNTIME_CUDA_KERNELS="$cuda" -DRUNTIME_ROCM_KERNELS="$rocm" \
+    $(gpu_options) && build release
 }
 
 # The sanitizer builds precompile the headers of the libraries too, which saves a sixth of their time. Line numbers are
@@ -55,7 +63,7 @@ build_tsan() {
 }
 
 passed=0 failed=0 skipped=0
-failed_stages=() failed_tests=() passed_alone=()
+failed_stages=() failed_tests=() passed_alone=() left_out=()
 
 # stage <name> <command...>: prints the name and runs the command. A failure is recorded and returned.
 stage() {
@@ -138,7 +146,7 @@ optional_part() {
 
 list_optional_parts() {
   local plugins=build/lib/runtime/plugins
-  optional_part "plugin cuda" "CUDA Toolkit" test -e $plugins/libbackend_cuda.so
+  optional_part "plugin cuda" "an NVIDIA GPU, CUDA Toolkit, or tools/test.sh --rest," test -e $plugins/libbackend_cuda.so
   optional_part "plugin nccl" "NCCL, CUDA Toolkit" test -e $plugins/libcollectives_nccl.so
   optional_part "plugin rocm" "an AMD GPU, hipcc, libamdhip64-dev, or tools/test.sh --rest," test -e $plugins/libbackend_rocm.so
   optional_part "plugin gloo" "libgloo-dev" test -e $plugins/libcollectives_gloo.so
@@ -164,12 +172,10 @@ test_release() {
   esac
 }
 
-# Whole models on every backend take minutes without optimisation and run in Release only. LeakSanitizer of gcc 12 notes
-# where each thread has its thread-local variables of shared libraries, reads the wrong address when a thread has an OpenMP
-# team, and crashes at the end of the test; without the option it takes no notes.
+# LeakSanitizer of gcc 12 notes where each thread has its thread-local variables of shared libraries, reads the wrong
+# address when a thread has an OpenMP team, and crashes at the end of the test; without the option it takes no notes.
 test_debug() {
-  ASAN_OPTIONS=intercept_tls_get_addr=0 run_tests build-debug --label-regex '^unit$' \
-    --exclude-regex 'train_test\.(Backends\.|Models/)|RecomputeTest\.DeepMlp'
+  ASAN_OPTIONS=intercept_tls_get_addr=0 run_tests build-debug --label-regex '^unit$'
 }
 
 test_tsan() {
@@ -180,24 +186,32 @@ test_tsan() {
 
 tools/setup.sh
 
-if [ -n "$release_tests" ]; then
-  if stage "Release build" build_release; then
-    say "Optional parts"
-    list_optional_parts
-    stage "Release: $release_tests tests" test_release || true
-  fi
-fi
-if [ -n "$sanitizers" ]; then
-  if stage "Debug build with AddressSanitizer and UndefinedBehaviorSanitizer" build_debug; then
-    stage "Debug: unit tests" test_debug || true
-  fi
-  if stage "Build with ThreadSanitizer" build_tsan; then
-    stage "ThreadSanitizer: ranks as threads" test_tsan || true
-  fi
-fi
+part_release() {
+  stage "Release build" build_release || return
+  say "Optional parts"
+  list_optional_parts
+  stage "Release: $release_tests tests" test_release
+}
+part_address() {
+  stage "Debug build with AddressSanitizer and UndefinedBehaviorSanitizer" build_debug && stage "Debug: unit tests" test_debug
+}
+part_thread() {
+  stage "Build with ThreadSanitizer" build_tsan && stage "ThreadSanitizer: ranks as threads" test_tsan
+}
+
+parts=()
+[ -z "$release_tests" ] || parts+=(release)
+[ -z "$sanitizers" ] || parts+=(address thread)
+first=0
+if [ -n "${RUNTIME_TESTS_UNTIL:-}" ]; then first=$(($(git rev-list --count HEAD 2>/dev/null || echo 0) % ${#parts[@]})); fi
+for ((i = 0; i < ${#parts[@]}; ++i)); do
+  name=${parts[$(((first + i) % ${#parts[@]}))]}
+  if [ "$(date +%s)" -lt "${RUNTIME_TESTS_UNTIL:-9999999999}" ]; then "part_$name" || true; else left_out+=("$name"); fi
+done
 
 say "Result"
 for name in "${passed_alone[@]}"; do echo "passed only when it was run alone: $name"; done
+for name in "${left_out[@]}"; do echo "left out, because its time was over: part $name"; done
 for name in "${failed_stages[@]}" "${failed_tests[@]}"; do echo "failed: $name" >&2; done
 echo "tests: $passed passed, $failed failed, $skipped skipped"
 [ ${#failed_stages[@]} = 0 ]

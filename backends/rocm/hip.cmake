@@ -26,9 +26,11 @@ function(known_hip_architectures variable)
   set(${variable} "${known}" PARENT_SCOPE)
 endfunction()
 
-# add_hip_kernels(<target> <architectures> <source>...): compiles the sources with hipcc, with the
-# include folders and definitions of the target, and adds the objects to it.
+# add_hip_kernels(<target> <architectures> [CHECKED] <source>...): compiles the sources with hipcc,
+# with the include folders and definitions of the target, and adds the objects to it. With CHECKED
+# hipcc reads the sources and makes no code, which takes a sixth of the time.
 function(add_hip_kernels target architectures)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "CHECKED" "" "")
   list(TRANSFORM architectures PREPEND --offload-arch=)
   set(includes "$<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>")
   set(definitions "$<TARGET_PROPERTY:${target},COMPILE_DEFINITIONS>")
@@ -38,13 +40,18 @@ function(add_hip_kernels target architectures)
   if(RUNTIME_WARNINGS_AS_ERRORS)
     list(APPEND warnings -Werror)
   endif()
-  foreach(source ${ARGN})
+  foreach(source ${arg_UNPARSED_ARGUMENTS})
     get_filename_component(name ${source} NAME_WE)
     set(object ${CMAKE_CURRENT_BINARY_DIR}/${name}.o)
+    set(code -o ${object})
+    if(arg_CHECKED)
+      set(object ${CMAKE_CURRENT_BINARY_DIR}/${name}.checked)
+      set(code -fsyntax-only COMMAND ${CMAKE_COMMAND} -E touch ${object})
+    endif()
     add_custom_command(OUTPUT ${object}
       COMMAND ${RUNTIME_HIPCC} ${architectures} -x hip -std=c++20 $<IF:$<CONFIG:Debug>,-O1,-O3> -fPIC -fvisibility=hidden
               ${warnings} "-I$<JOIN:$<FILTER:${includes},EXCLUDE,${theirs}>,;-I>" "-D$<JOIN:${definitions},;-D>"
-              -MD -MF ${object}.d -MT ${object} -c ${source} -o ${object}
+              -MD -MF ${object}.d -MT ${object} -c ${source} ${code}
       DEPENDS ${source} DEPFILE ${object}.d COMMAND_EXPAND_LISTS VERBATIM
       COMMENT "Building HIP object ${name}.o")
     target_sources(${target} PRIVATE ${object})
