@@ -15,8 +15,8 @@ import time
 
 import measure
 
-CONFIGS = {"gpt": "configs/bench_gpt.toml"}
-CONTEXT = {"gpt": 256}
+CONFIGS = {"gpt": "configs/bench_gpt.toml", "llama": "configs/bench_llama.toml"}
+CONTEXT = {"gpt": 256, "llama": 256}
 
 
 def runtime_command(arguments, command, model, *rest):

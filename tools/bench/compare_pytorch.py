@@ -16,8 +16,8 @@ import tempfile
 
 import measure
 
-STEPS = {"lenet": 100, "mlp": 100, "resnet18": 8, "gpt": 8}
-WARM_UP = {"lenet": 5, "mlp": 5, "resnet18": 2, "gpt": 2}
+STEPS = {"lenet": 100, "mlp": 100, "resnet18": 8, "gpt": 8, "llama": 8}
+WARM_UP = {"lenet": 5, "mlp": 5, "resnet18": 2, "gpt": 2, "llama": 2}
 CONVOLUTIONS = ("lenet", "resnet18")
 # For the time to the first step: the file of the configuration, what is different in it, and the batch.
 FIRST_STEP = {"lenet": ("configs/fashion_mnist_lenet.toml", [], None),
@@ -133,7 +133,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     measure.add_common_arguments(parser, list(STEPS))
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--python", default="python3", help="the Python that has torch, 2.4 or newer")
+    parser.add_argument("--python", default="python3", help="the Python that has torch, 2.4 or newer, and for llama transformers")
     parser.add_argument("--bf16", action="store_true", help="mixed precision on both sides")
     parser.add_argument("--fashion-mnist", default="/usr/share/datasets/fashion-mnist", metavar="FOLDER")
     parser.add_argument("--only", choices=("speed", "first-step"))

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Continues a text with PyTorch and prints one JSON line, for compare_generation.py.
 
-The model is the GPT of pytorch_step.py with random weights. With a cache, the keys and values of earlier tokens are kept; a
+The model is the GPT or the Llama of pytorch_step.py with random weights. With a cache, the keys and values of earlier tokens are kept; a
 compiled model reads the whole cache with a mask, because its shapes must not change, and an eager one the part in use.
 """
 
@@ -13,7 +13,7 @@ import time
 import torch
 from torch.nn import functional
 
-from pytorch_step import CLASSES, MODELS
+from pytorch_step import MODELS
 
 
 class Cached(torch.nn.Module):
@@ -48,9 +48,23 @@ class Cached(torch.nn.Module):
         return (self.gpt.ln_f(x) @ self.gpt.wte.weight.T).flatten(0, 1)
 
 
-def generate(arguments, model, gpt):
+class CachedLlama(torch.nn.Module):
+    """One token of transformers' Llama, with its own cache: a whole one, whose shapes do not change, or one that grows."""
+
+    def __init__(self, llama, whole):
+        super().__init__()
+        import transformers  # the other model does without it
+        self.llama = llama.model
+        config = self.llama.config
+        self.cache = transformers.StaticCache(config=config, max_cache_len=config.max_position_embeddings) if whole else \
+            transformers.DynamicCache(config=config)
+
+    def forward(self, token, position, _):  # (1, 1), (1), not used -> (1, V)
+        return self.llama(input_ids=token, position_ids=position[None], past_key_values=self.cache, use_cache=True).logits[0]
+
+
+def generate(arguments, model, context):
     """Returns the seconds of each token."""
-    context = gpt.wpe.weight.shape[0]
     window, times = torch.zeros(1, context, dtype=torch.long), []
     window[0, 0] = 7
     for i in range(min(arguments.tokens, context - 1)):
@@ -66,7 +80,7 @@ def generate(arguments, model, gpt):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("model", choices=sorted(CLASSES))
+    parser.add_argument("model", choices=("gpt", "gpt2", "llama"))
     parser.add_argument("--tokens", type=int, default=250)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--cache", action="store_true")
@@ -75,12 +89,15 @@ def main():
 
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(42)
-    gpt = MODELS[arguments.model][0]().eval()
-    model = Cached(gpt, arguments.compile) if arguments.cache else gpt
+    make, (context,), *_ = MODELS[arguments.model]
+    whole = make().eval()
+    model = whole
+    if arguments.cache:
+        model = (CachedLlama if arguments.model == "llama" else Cached)(whole, arguments.compile)
     if arguments.compile:
         model = torch.compile(model)
     with torch.no_grad() if arguments.compile else torch.inference_mode():
-        times = generate(arguments, model, gpt)
+        times = generate(arguments, model, context)
     print(json.dumps({"tokens": len(times), "samples_per_second": 1 / statistics.median(times[3:])}), flush=True)
 
 

@@ -129,6 +129,21 @@ class Gpt(nn.Module):
         return (x @ self.wte.weight.T).flatten(0, 1)
 
 
+class Llama(nn.Module):
+    """The Llama of transformers with tied embeddings, as in configs/presets/llama_char.toml."""
+
+    def __init__(self, vocabulary=65, context=256, width=384, layers=6, heads=6, key_heads=2, hidden=1024):
+        super().__init__()
+        import transformers  # the other models do without it
+        self.model = transformers.LlamaForCausalLM(transformers.LlamaConfig(
+            vocab_size=vocabulary, max_position_embeddings=context, hidden_size=width, num_hidden_layers=layers,
+            num_attention_heads=heads, num_key_value_heads=key_heads, intermediate_size=hidden, tie_word_embeddings=True,
+            rms_norm_eps=1e-5, attn_implementation="sdpa"))
+
+    def forward(self, tokens):  # (B, T) -> (B * T, V)
+        return self.model(input_ids=tokens, use_cache=False).logits.flatten(0, 1)
+
+
 def gpt2():
     """GPT-2 with 124 million parameters. The preset of runtime uses the other GELU (by tanh), which costs about the
     same. Its 50,257 tokens are padded to a multiple of 64, which PyTorch multiplies faster.
@@ -142,8 +157,9 @@ MODELS = {"lenet": (lenet, (1, 28, 28), 256, sgd(0.0)),
           "resnet18": (resnet18, (3, 32, 32), 64, sgd(0.9)),
           "resnet50": (resnet50, (3, 224, 224), 8, sgd(0.9)),
           "gpt": (Gpt, (256,), 8, adamw),
+          "llama": (Llama, (256,), 8, adamw),
           "gpt2": (gpt2, (1024,), 8, adamw)}
-CLASSES = {"resnet50": 1000, "gpt": 65, "gpt2": 50257}
+CLASSES = {"resnet50": 1000, "gpt": 65, "llama": 65, "gpt2": 50257}
 
 
 def fashion_mnist(folder, batch):
