@@ -326,25 +326,44 @@ class NetworkBuilder : NetworkParts {
     return build_.embedding(x, table(layer, name, e.vocabulary, e.features));
   }
 
+  Dims expect_tokens(const char* layer, ValueId x) {
+    if (dims(x).size() != 3)
+      fail(std::string(layer) + " needs tokens [N, T, C], its input is " +
+           graph::to_string(dims(x)) + "; put an embedding or image_to_tokens before it");
+    return dims(x);
+  }
+
+  // x plus the row of `table` [places, C] for the place of each token, or for the place that a
+  // named input gives.
+  ValueId add_rows_of_places(ValueId x, ValueId table, const std::string& input) {
+    const int64_t tokens = dims(x)[1], features = dims(x)[2];
+    if (extends()) {
+      table = build_.embedding(place(), table);
+    } else if (!input.empty() && options_.cache == CacheUse::kNone) {
+      table = build_.embedding(named_input(input, {tokens}, true), table);
+    } else if (dims(table)[0] > tokens) {
+      table = build_.node1(RT_OP_SLICE, {table}, {tokens, features},
+                           {{RT_ATTR_AXIS, int64_t{0}}, {RT_ATTR_START, int64_t{0}}});
+    }
+    return build_.add(x, table);
+  }
+
+  ValueId emit(const SinusoidalPosition& s, const Layer&, const std::string& name, ValueId x) {
+    const Dims in = expect_tokens("sinusoidal_position", x);
+    const int64_t places = extends() ? model_.input[0] : in[1], features = in[2];
+    const auto numbers = [=, base = s.base] { return sinusoids(base, features, places); };
+    const ValueId table =
+        add_constant(net_.graph, name + ".places", {places, features}, options_.dtype, numbers);
+    return add_rows_of_places(x, table, s.positions);
+  }
+
   ValueId emit(const PositionEmbedding& e, const Layer& layer, const std::string& name, ValueId x) {
-    const Dims in = dims(x);
-    if (in.size() != 3)
-      fail("position_embedding needs tokens [N, T, C], its input is " + graph::to_string(in) +
-           "; put an embedding or image_to_tokens before it");
+    const Dims in = expect_tokens("position_embedding", x);
     const int64_t rows = e.length != 0 ? e.length : extends() ? model_.input[0] : in[1];
     if (rows < in[1])
       fail("position_embedding of length " + std::to_string(rows) + " for " +
            std::to_string(in[1]) + " tokens; raise the length or shorten model.input");
-    ValueId positions = table(layer, name, rows, in[2]);
-    if (extends()) {
-      positions = build_.embedding(place(), positions);
-    } else if (!e.positions.empty() && options_.cache == CacheUse::kNone) {
-      positions = build_.embedding(named_input(e.positions, {in[1]}, true), positions);
-    } else if (rows > in[1]) {
-      positions = build_.node1(RT_OP_SLICE, {positions}, {in[1], in[2]},
-                               {{RT_ATTR_AXIS, int64_t{0}}, {RT_ATTR_START, int64_t{0}}});
-    }
-    return build_.add(x, positions);
+    return add_rows_of_places(x, table(layer, name, rows, in[2]), e.positions);
   }
 
   // What an attention with branches reads.

@@ -139,8 +139,8 @@ struct Join {
 struct Layer {
   std::variant<Conv2d, Linear, Pool2d, AdaptiveAvgPool2d, GlobalAvgPool, Flatten, ImageToTokens,
                Activation, Softmax, Dropout, BatchNorm, LayerNorm, RmsNorm, Embedding,
-               PositionEmbedding, Rotary, Attention, Input, FirstToken, Open, Block, Residual, Join,
-               Gated>
+               PositionEmbedding, SinusoidalPosition, Rotary, Attention, Input, FirstToken, Open,
+               Block, Residual, Join, Gated>
       kind;
   std::string name;            // empty: the short name of the type and a number, "conv1"
   int32_t activation = 0;      // RT_ACTIVATION_*, applied to the output; 0: none

@@ -82,4 +82,17 @@ std::vector<double> turns(const Rotations& rotations, int64_t columns, int64_t p
   return result;
 }
 
+std::vector<double> sinusoids(double base, int64_t columns, int64_t places) {
+  std::vector<double> result;
+  result.reserve(static_cast<size_t>(places * columns));
+  for (int64_t place = 0; place < places; ++place) {
+    for (int64_t c = 0; c < columns; ++c) {
+      const double exponent = static_cast<double>(c - c % 2) / static_cast<double>(columns);
+      const double angle = static_cast<double>(place) * std::pow(base, -exponent);
+      result.push_back(c % 2 == 0 ? std::sin(angle) : std::cos(angle));
+    }
+  }
+  return result;
+}
+
 }  // namespace runtime::model

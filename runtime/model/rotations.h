@@ -39,6 +39,10 @@ std::vector<double> frequencies(const Rotations& rotations, int64_t columns);
 // For each of `places` places, the cosines of the angles of all pairs, and then the sines.
 std::vector<double> turns(const Rotations& rotations, int64_t columns, int64_t places);
 
+// For each of `places` places and each of `columns` features, the sine of its angle in an even
+// feature and the cosine in an odd one, see SinusoidalPosition.
+std::vector<double> sinusoids(double base, int64_t columns, int64_t places);
+
 }  // namespace runtime::model
 
 #endif  // RUNTIME_MODEL_ROTATIONS_H_

@@ -46,6 +46,15 @@ struct PositionEmbedding {
   std::string positions =
       {};  // the named input, int32 [T], with the row of each token; "": its place
 };
+// Adds sines and cosines of the token's place, in turn: features 2k and 2k + 1 turn by
+// base^(-2k / C) from one token to the next. Source: Vaswani et al., "Attention Is All You Need",
+// 2017.
+struct SinusoidalPosition {
+  static constexpr const char* kShortName = "sinusoids";
+
+  double base = 10000;
+  std::string positions = {};  // as that of PositionEmbedding
+};
 // The first of the tokens, [N, T, C] -> [N, C].
 struct FirstToken {
   static constexpr const char* kShortName = "first_token";

@@ -134,6 +134,17 @@ DeclaredLayer position_embedding() {
       kWeights);
 }
 
+DeclaredLayer sinusoidal_position() {
+  return declare<SinusoidalPosition>(
+      "sinusoidal_position", "Adds sines and cosines of its place to each token.",
+      {key("base", &SinusoidalPosition::base,
+           "features 2k and 2k + 1 of d turn by base^(-2k/d) each token")
+           .in({.minimum = 1, .maximum = 1e12}),
+       key("positions", &SinusoidalPosition::positions,
+           "named input with the place of each token, as that of position_embedding")
+           .brief()});
+}
+
 DeclaredLayer first_token() {
   return declare<FirstToken>("first_token", "The first of the tokens: to vectors.", {});
 }
@@ -211,8 +222,8 @@ DeclaredLayer gated() {
 }  // namespace
 
 std::vector<DeclaredLayer> token_layers() {
-  return {rms_norm(),    embedding(), position_embedding(), rotary(), attention(),
-          first_token(), gated()};
+  return {rms_norm(), embedding(), position_embedding(), sinusoidal_position(),
+          rotary(),   attention(), first_token(),        gated()};
 }
 
 }  // namespace runtime::model

@@ -303,7 +303,9 @@ class Networks:
 
     def position_embedding(self, shape):
         layer = {"type": "position_embedding"}
-        if self.chance(0.5):
+        if self.chance(0.3):
+            layer = {"type": "sinusoidal_position", "base": self.r.choice((10000.0, 50.0))}
+        elif self.chance(0.5):
             layer["length"] = shape[1] + self.r.choice((0, 0, 1, 5))
         if self.separator is not None and self.chance(0.5):
             layer["positions"] = "positions"

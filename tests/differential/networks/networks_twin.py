@@ -32,8 +32,9 @@ SHORT_NAMES = {
     "conv2d": "conv", "linear": "fc", "max_pool2d": "pool", "avg_pool2d": "pool", "adaptive_avg_pool2d": "adaptive_pool",
     "global_avg_pool": "global_pool", "flatten": "flatten", "image_to_tokens": "tokens", "softmax": "softmax",
     "dropout": "dropout", "batch_norm": "bn", "layer_norm": "ln", "rms_norm": "rms_norm", "embedding": "embedding",
-    "position_embedding": "position", "attention": "attention", "block": "block", "residual": "residual", "join": "join",
-    "gated": "gated", "rotary": "rotary", "silu": "silu", "input": "input", "first_token": "first_token", "l2_norm": "l2_norm",
+    "position_embedding": "position", "sinusoidal_position": "sinusoids", "attention": "attention", "block": "block",
+    "residual": "residual", "join": "join", "gated": "gated", "rotary": "rotary", "silu": "silu",
+    "input": "input", "first_token": "first_token", "l2_norm": "l2_norm",
 }
 CONTAINERS = ("block", "residual", "join", "gated", "attention")
 
@@ -485,6 +486,17 @@ class Network:
         if layer.get("positions"):
             return x + F.embedding(self.named(layer["positions"], x).long(), self.run.operand(table))
         return x + self.run.operand(table)[:x.shape[1]]
+
+    def sinusoidal_position(self, layer, name, x):
+        if x.dim() != 3:
+            raise Unsupported("places of something else than tokens")
+        places, features = x.shape[1:]
+        pair = torch.arange(features).double() // 2
+        angles = torch.arange(places).double()[:, None] * layer.get("base", 10000.0) ** (-2 * pair / features)
+        table = torch.where(torch.arange(features) % 2 == 0, angles.sin(), angles.cos()).to(x.dtype)
+        if layer.get("positions"):
+            return x + F.embedding(self.named(layer["positions"], x).long(), table)
+        return x + table
 
     def attention(self, layer, prefix, x):
         """Heads of keys may be shared by neighbouring heads of queries; queries, keys and values are columns or branches."""

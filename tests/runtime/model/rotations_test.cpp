@@ -16,6 +16,17 @@ TEST(Rotations, FallWithThePair) {
   EXPECT_DOUBLE_EQ(f[1], 0.1);
 }
 
+TEST(Rotations, SinesAndCosinesTakeTurns) {
+  const std::vector<double> table = sinusoids(10000, 5, 3);
+  ASSERT_EQ(table.size(), 15U);
+  for (int i : {0, 2, 4}) EXPECT_EQ(table[i], 0);
+  for (int i : {1, 3}) EXPECT_EQ(table[i], 1);
+  EXPECT_DOUBLE_EQ(table[5], std::sin(1));
+  EXPECT_DOUBLE_EQ(table[6], std::cos(1));
+  EXPECT_DOUBLE_EQ(table[13], std::cos(2 * std::pow(10000, -2.0 / 5)));
+  EXPECT_DOUBLE_EQ(table[14], std::sin(2 * std::pow(10000, -4.0 / 5)));
+}
+
 TEST(Rotations, LinearScalingDividesAll) {
   const std::vector<double> f =
       frequencies({.base = 100, .scaling = RotationScaling::kLinear, .factor = 8}, 4);

@@ -74,6 +74,23 @@ TEST(Transformer, PositionsAreTheFirstRowsOfTheTable) {
   }
 }
 
+TEST(Transformer, SinusoidsOfThePlaceAreAdded) {
+  const std::string embedding =
+      "input = [3]\nlayers = [ { type = \"embedding\", name = \"e\", vocabulary = 5, features = 4 "
+      "}";
+  const Numbers tokens = {0, 4, 1, 2, 2, 3};
+  const Numbers plain = output(float64_network(embedding + " ]"), tokens);
+  const Network network =
+      float64_network(embedding + ", { type = \"sinusoidal_position\", base = 100 } ]");
+  EXPECT_EQ(network.parameters.size(), 1u);
+  const Numbers sums = output(network, tokens);
+  ASSERT_EQ(sums.size(), 24u);
+  for (size_t i = 0; i < sums.size(); ++i) {
+    const double angle = static_cast<double>(i % 12 / 4) * (i % 4 < 2 ? 1 : 0.1);
+    EXPECT_NEAR(sums[i], plain[i] + (i % 2 == 0 ? std::sin(angle) : std::cos(angle)), 1e-15);
+  }
+}
+
 TEST(Transformer, TooFewPositions) {
   EXPECT_THAT(
       refusal_of("input = [6]\nlayers = [ { type = \"embedding\", vocabulary = 5, features = 4 "
