@@ -7,6 +7,7 @@
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/post_chain.h"
 #include "rt/operations.h"
+#include "rt/sdk/elementwise.h"
 
 namespace backends::cpu {
 namespace {
@@ -23,9 +24,7 @@ int64_t flat_count(const NativeContext& context, const rt_tensor_desc& tensor) {
 
 int32_t read_function(const Operation& op) {
   const int64_t function = op.integer(RT_ATTR_FUNCTION);
-  if (function < RT_ACTIVATION_RELU || function > RT_ACTIVATION_RECIPROCAL) {
-    op.fail(rt::sdk::format("function %ld is unknown; known are 1 to 9", function));
-  }
+  rt::sdk::expect_activation(op, function);
   return static_cast<int32_t>(function);
 }
 

@@ -50,8 +50,16 @@ std::optional<Refusal> rest_canonical(const Operation& op, Candidate& c, Allowed
 // Whether the operation makes another number of 0, which the padding of a foreign layout holds.
 bool moves_zero(const Operation& op) {
   if (!op.is(RT_OP_ACTIVATION)) return op.is(RT_OP_DIVIDE);
-  const int64_t function = op.integer(RT_ATTR_FUNCTION);
-  return function >= RT_ACTIVATION_SIGMOID && function != RT_ACTIVATION_SQRT;
+  switch (op.integer(RT_ATTR_FUNCTION)) {
+    case RT_ACTIVATION_SIGMOID:
+    case RT_ACTIVATION_EXP:
+    case RT_ACTIVATION_LOG:
+    case RT_ACTIVATION_RECIPROCAL:
+    case RT_ACTIVATION_COS:
+      return true;
+    default:
+      return false;
+  }
 }
 
 // A batch-blocked image every lane of which has a sample.

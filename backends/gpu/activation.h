@@ -58,14 +58,8 @@ GPU_DEVICE C value_of(C x) {
     return reciprocal_for<T>(C(1) + exp_for<T>(-x));
   } else if constexpr (kFunction == RT_ACTIVATION_SILU) {
     return x * value_of<RT_ACTIVATION_SIGMOID, T>(x);
-  } else if constexpr (kFunction == RT_ACTIVATION_EXP) {
-    return exp_of(x);
-  } else if constexpr (kFunction == RT_ACTIVATION_LOG) {
-    return log_of(x);
-  } else if constexpr (kFunction == RT_ACTIVATION_SQRT) {
-    return sqrt_of(x);
   } else {
-    return C(1) / x;
+    return forward_only<kFunction>(x);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "backends/gpu/functions.h"
 #include "backends/gpu/plan.h"
 #include "backends/gpu/sixteen_bit.h"
 
@@ -125,18 +126,6 @@ GPU_DEVICE T block_reduce(T value, T* scratch) {
   return result;
 }
 #endif
-
-// The functions of the C library for float and double.
-GPU_DEVICE float erfc_of(float x) { return erfcf(x); }
-GPU_DEVICE double erfc_of(double x) { return erfc(x); }
-GPU_DEVICE float exp_of(float x) { return expf(x); }
-GPU_DEVICE double exp_of(double x) { return exp(x); }
-GPU_DEVICE float tanh_of(float x) { return tanhf(x); }
-GPU_DEVICE double tanh_of(double x) { return tanh(x); }
-GPU_DEVICE float log_of(float x) { return logf(x); }
-GPU_DEVICE double log_of(double x) { return log(x); }
-GPU_DEVICE float sqrt_of(float x) { return sqrtf(x); }
-GPU_DEVICE double sqrt_of(double x) { return sqrt(x); }
 
 // The last dimension of a tensor, and the product of all others.
 inline int64_t last_dim(const rt_tensor_desc& t) { return t.rank > 0 ? t.dims[t.rank - 1] : 1; }

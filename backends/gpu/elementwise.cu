@@ -101,7 +101,8 @@ Kernel make_activation(const Properties&, const Operation& op) {
     };
     return for_function<RT_ACTIVATION_RELU, RT_ACTIVATION_GELU, RT_ACTIVATION_GELU_TANH,
                         RT_ACTIVATION_TANH, RT_ACTIVATION_SIGMOID, RT_ACTIVATION_EXP,
-                        RT_ACTIVATION_LOG, RT_ACTIVATION_SQRT, RT_ACTIVATION_RECIPROCAL>(
+                        RT_ACTIVATION_LOG, RT_ACTIVATION_SQRT, RT_ACTIVATION_RECIPROCAL,
+                        RT_ACTIVATION_SIN, RT_ACTIVATION_COS, RT_ACTIVATION_FLOOR>(
         op.integer(RT_ATTR_FUNCTION), make);
   });
 }

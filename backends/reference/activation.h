@@ -18,7 +18,7 @@ inline constexpr double kGeluCubic = 0.044715;
 
 // Each struct below is one function: value(x) is its value, and backward(dy, s) is dy times its
 // derivative, where s is the operand that plugins/operations.md names (the result y, or x for the
-// gelus and silu, which say so by kOfInput). The last four have no backward.
+// gelus and silu, which say so by kOfInput). Those behind Silu have no backward.
 struct Relu {
   static double value(double x) { return x > 0 ? x : (x != x ? x : 0.0); }  // NaN gives NaN
   // A NaN lets the gradient through, as in PyTorch.
@@ -87,6 +87,18 @@ struct Reciprocal {
   static double value(double x) { return 1.0 / x; }
 };
 
+struct Sin {
+  static double value(double x) { return std::sin(x); }
+};
+
+struct Cos {
+  static double value(double x) { return std::cos(x); }
+};
+
+struct Floor {
+  static double value(double x) { return std::floor(x); }
+};
+
 // Calls body(Function{}) with one of the structs above that have a backward.
 template <typename Body>
 void with_differentiable(int64_t function, Body&& body) {
@@ -123,6 +135,12 @@ void with_activation(int64_t function, Body&& body) {
       return body(Sqrt{});
     case RT_ACTIVATION_RECIPROCAL:
       return body(Reciprocal{});
+    case RT_ACTIVATION_SIN:
+      return body(Sin{});
+    case RT_ACTIVATION_COS:
+      return body(Cos{});
+    case RT_ACTIVATION_FLOOR:
+      return body(Floor{});
     default:
       return with_differentiable(function, body);
   }

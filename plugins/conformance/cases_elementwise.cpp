@@ -33,10 +33,10 @@ void add_activations(Cases& cases, rt_dtype dtype) {
 // The functions that only the operation `activation` has, each where it is finite.
 void add_functions(Cases& cases, rt_dtype dtype) {
   const std::vector<std::pair<int64_t, Values>> functions = {
-      {RT_ACTIVATION_EXP, {-4.0, 4.0}},
-      {RT_ACTIVATION_LOG, {0.1, 8.0}},
-      {RT_ACTIVATION_SQRT, {0.0, 8.0}},
-      {RT_ACTIVATION_RECIPROCAL, {-8.0, -0.25}}};
+      {RT_ACTIVATION_EXP, {-4.0, 4.0}},  {RT_ACTIVATION_LOG, {0.1, 8.0}},
+      {RT_ACTIVATION_SQRT, {0.0, 8.0}},  {RT_ACTIVATION_RECIPROCAL, {-8.0, -0.25}},
+      {RT_ACTIVATION_SIN, {-8.0, 8.0}},  {RT_ACTIVATION_COS, {-8.0, 8.0}},
+      {RT_ACTIVATION_FLOOR, {-8.0, 8.0}}};
   for (const auto& [f, values] : functions) {
     for (const Dims& dims : shapes()) {
       cases.push_back(Builder(RT_OP_ACTIVATION, dtype, std::to_string(f) + " " + label(dims))

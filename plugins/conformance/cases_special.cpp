@@ -2,6 +2,7 @@
 // elements of the operands: elementwise operations, poolings, products, data movement, optimizers.
 // plugins/operations.md, "Numbers that are not finite", says what they do.
 #include "plugins/conformance/special.h"
+#include "rt/sdk/post_ops.h"
 
 namespace plugins::conformance {
 namespace {
@@ -43,7 +44,7 @@ void functions_cases(Cases& cases, rt_dtype dtype) {
   for (const auto& [name, number] : special_numbers(dtype))
     operands.emplace_back("x " + name, with(number, 4, 1, 1, usual));
   if (!is_sixteen_bit(dtype)) operands.emplace_back("denormals", denormals(dtype));
-  for (int64_t f = RT_ACTIVATION_EXP; f <= RT_ACTIVATION_RECIPROCAL; ++f) {
+  for (const int64_t f : rt::sdk::kForwardOnly) {
     for (const auto& [name, values] : operands) {
       cases.push_back(Builder(RT_OP_ACTIVATION, dtype, std::to_string(f) + " " + name)
                           .in({4, 9}, values)

@@ -24,7 +24,10 @@ inline constexpr ActivationName kActivations[] = {{RT_ACTIVATION_RELU, "relu"},
                                                   {RT_ACTIVATION_LOG, "log"},
                                                   {RT_ACTIVATION_SQRT, "sqrt"},
                                                   {RT_ACTIVATION_RECIPROCAL, "reciprocal"},
-                                                  {RT_ACTIVATION_SILU, "silu"}};
+                                                  {RT_ACTIVATION_SILU, "silu"},
+                                                  {RT_ACTIVATION_SIN, "sin"},
+                                                  {RT_ACTIVATION_COS, "cos"},
+                                                  {RT_ACTIVATION_FLOOR, "floor"}};
 
 // The function of that name; 0 if there is none.
 constexpr int32_t activation_function(std::string_view name) {

@@ -257,7 +257,7 @@ void conv2d_gradient(Differentiation& d, size_t, const Node& n, ValueId dy) {
     d.add(x, d.build().node1(RT_OP_CONV2D_BACKWARD_DATA, {dy, w}, Dims(d.dims(x)), attributes));
 }
 
-// exp, log, sqrt and 1/x have no operation of their own for dx.
+// The functions that `activation` alone has: no operation of their own computes dx.
 void activation_gradient(Differentiation& d, size_t, const Node& n, ValueId dy) {
   const ValueId x = n.inputs[0], y = n.outputs[0];
   Build& b = d.build();
@@ -271,6 +271,12 @@ void activation_gradient(Differentiation& d, size_t, const Node& n, ValueId dy) 
       return d.add(x, b.scale(over(y), 0.5));
     case RT_ACTIVATION_RECIPROCAL:
       return d.add(x, b.scale(b.multiply(dy, b.multiply(y, y)), -1));
+    case RT_ACTIVATION_SIN:
+      return d.add(x, b.multiply(dy, b.activation(x, RT_ACTIVATION_COS)));
+    case RT_ACTIVATION_COS:
+      return d.add(x, b.scale(b.multiply(dy, b.activation(x, RT_ACTIVATION_SIN)), -1));
+    case RT_ACTIVATION_FLOOR:
+      return;  // 0 between the jumps
     default:
       return d.add(x, b.node1(RT_OP_ACTIVATION_BACKWARD, {dy, activation_operand(n)},
                               Dims(d.dims(x)), n.attributes));

@@ -20,6 +20,10 @@ const std::vector<Formula> kFunctions = {
     // 1 where w equals y, the largest number of its row, else 0. A NaN is larger than any number.
     {"is_largest", "w y -> e",
      "d = y - w; e = 1 - positive(d) + is_nan(w) + is_nan(d) * (1 - is_nan(y))"},
+    // The larger and the smaller of two: NaN where one is NaN, or where both are the same infinity.
+    // Where they are equal, b gets the gradient.
+    {"maximum", "a b -> y", "d = a - b; y = gate(a, d) + (b - gate(b, d))"},
+    {"minimum", "a b -> y", "d = b - a; y = gate(a, d) + (b - gate(b, d))"},
     // 1 where x > 0, -1 where x < 0, else 0.
     {"sign_of", "x -> s", "s = positive(x) - positive(-x)"},
     // The gradient that an optimizer uses, and what it keeps in a step with the scale 0.

@@ -63,6 +63,12 @@ CPU_INLINE float activate(float x) {
     return fast_log(x);
   } else if constexpr (kFunction == RT_ACTIVATION_SQRT) {
     return std::sqrt(x);
+  } else if constexpr (kFunction == RT_ACTIVATION_SIN) {
+    return std::sin(x);
+  } else if constexpr (kFunction == RT_ACTIVATION_COS) {
+    return std::cos(x);
+  } else if constexpr (kFunction == RT_ACTIVATION_FLOOR) {
+    return std::floor(x);
   } else {
     return 1.0f / x;
   }

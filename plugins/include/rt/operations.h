@@ -97,6 +97,10 @@
 #define RT_ACTIVATION_RECIPROCAL 9 /* 1 / x */
 /* Since minor version 2, and for gated_activation and its gradient alone. */
 #define RT_ACTIVATION_SILU 10 /* x * sigmoid(x) */
+/* Since minor version 2, and for activation alone, as those of minor version 1. */
+#define RT_ACTIVATION_SIN 11
+#define RT_ACTIVATION_COS 12
+#define RT_ACTIVATION_FLOOR 13 /* the largest whole number that is not larger than x */
 
 /* Values of attribute "function" of reduce */
 #define RT_REDUCE_SUM 1

@@ -101,6 +101,9 @@ TEST(NotFinite, FunctionsAreThoseOfIeee) {
   EXPECT_THAT(values(RT_ACTIVATION_SQRT), ElementsAre(IsNan(), kInfinity, IsNan(), 0, 0, IsNan()));
   EXPECT_THAT(values(RT_ACTIVATION_RECIPROCAL),
               ElementsAre(IsNan(), 0, 0, kInfinity, -kInfinity, -0.25));
+  EXPECT_THAT(values(RT_ACTIVATION_SIN),
+              ElementsAre(IsNan(), IsNan(), IsNan(), 0, 0, std::sin(-4.0)));
+  EXPECT_THAT(values(RT_ACTIVATION_FLOOR), ElementsAre(IsNan(), kInfinity, -kInfinity, 0, 0, -4));
 }
 
 // 1 + erf and 1 + tanh lose all digits here. P(X <= -9) of the normal distribution is

@@ -6,9 +6,9 @@ namespace differential {
 namespace {
 
 Family activation() {
-  Family f{
-      .operation = RT_OP_ACTIVATION,
-      .parameters = with(shape_parameters(), {choice("function", {1, 2, 3, 4, 5, 6, 7, 8, 9})})};
+  Family f{.operation = RT_OP_ACTIVATION,
+           .parameters = with(shape_parameters(),
+                              {choice("function", {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13})})};
   f.build = [](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
     return Builder(RT_OP_ACTIVATION, dtype, "")
         .in(shape_of(s), Values{-6.0, 6.0})

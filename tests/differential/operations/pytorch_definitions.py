@@ -36,7 +36,7 @@ def run(case, inputs, forward):
 # --- activations and post-operations
 
 ACTIVATIONS = {1: "relu", 2: "gelu", 3: "gelu_tanh", 4: "tanh", 5: "sigmoid", 6: "exp", 7: "log", 8: "sqrt",
-               9: "reciprocal"}
+               9: "reciprocal", 11: "sin", 12: "cos", 13: "floor"}
 
 
 def is_activation(post):

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <set>
 
+#include "rt/sdk/post_ops.h"
 #include "runtime/config/choices.h"
 #include "runtime/error.h"
 #include "runtime/graph/loss_operations.h"
@@ -176,8 +177,8 @@ TEST_F(GradientTest, LayerNormGeluAndLinearOnSequences) {
 TEST_F(GradientTest, FunctionsWithoutABackwardOperation) {
   const ValueId a = parameter("a", {3, 4}, 0.5, 1), b = parameter("b", {2, 4}, 0.5, 1);
   ValueId sum = kNone;
-  for (const int32_t f :
-       {RT_ACTIVATION_EXP, RT_ACTIVATION_LOG, RT_ACTIVATION_SQRT, RT_ACTIVATION_RECIPROCAL}) {
+  for (const int32_t f : rt::sdk::kForwardOnly) {
+    if (f == RT_ACTIVATION_FLOOR) continue;  // differences across a jump are no derivative
     const ValueId own = parameter("own" + std::to_string(f), {3, 2}, 0.5, 1.5);
     const ValueId y = build_.activation(build_.multiply(build_.matmul(a, b, false, true), own), f);
     sum = sum == kNone ? y : build_.add(sum, y);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -79,6 +80,25 @@ TEST(OperationSet, TheResultIsThatOfTheFormulaInALoop) {
   }
   EXPECT_LT(test::relative_error(run.get(out), expected), 1e-14);
   EXPECT_EQ(run.notes().size(), 1u) << "the composition is told";
+}
+
+TEST(OperationSet, FunctionsOfOneAndOfTwoElements) {
+  OneNode node({"x[R*,D] w[D] -> y[R*,D]",
+                "y = maximum(sin(x), w) + 2 * minimum(cos(x), w) + 4 * floor(3 * x)", ""},
+               {{2, 3, 4}, {4}});
+  const ValueId out = test::add_output(node.graph, node.y, "y");
+  GraphRun run(node.graph, test::open_device("reference"));
+  const Numbers x = test::random_numbers(24, 1), w = test::random_numbers(4, 2);
+  run.set(node.operands[0], x);
+  run.set(node.operands[1], w);
+  run.run();
+  Numbers expected;
+  for (size_t i = 0; i < 24; ++i) {
+    const double other = w[i % 4];
+    expected.push_back(std::max(std::sin(x[i]), other) + 2 * std::min(std::cos(x[i]), other) +
+                       4 * std::floor(3 * x[i]));
+  }
+  EXPECT_LT(test::relative_error(run.get(out), expected), 1e-14);
 }
 
 TEST(OperationSet, CopiesOfAGraphShareItAndAChangeDoesNotReachThem) {

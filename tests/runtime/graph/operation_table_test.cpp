@@ -61,8 +61,9 @@ TEST(OperationTable, AFormulaWithoutARowIsAFunctionOfOtherFormulas) {
   std::string texts;
   for (const Formula& formula : compositions()) texts += formula.text;
   for (const config::Loss& loss : config::losses()) texts += loss.formula + loss.gradient;
+  const std::set<std::string> for_plugins = {"maximum", "minimum"};
   for (const Formula& formula : compositions()) {
-    if (find_operation(formula.op) != nullptr) continue;
+    if (find_operation(formula.op) != nullptr || for_plugins.contains(formula.op)) continue;
     EXPECT_THAT(texts, testing::HasSubstr(formula.op + "("))
         << formula.op << " needs a row in operation_table.cpp";
   }

@@ -34,6 +34,9 @@ OF_X(activation_6, exp(v))
 OF_X(activation_7, log(v))
 OF_X(activation_8, sqrt(v))
 OF_X(activation_9, 1 / v)
+OF_X(activation_11, sin(v))
+OF_X(activation_12, cos(v))
+OF_X(activation_13, floor(v))
 
 // g is dy; v is y for relu, tanh and sigmoid, and x for the gelus.
 #define OF_DY_AND_S(name, value)                                      \

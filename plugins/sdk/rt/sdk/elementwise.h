@@ -6,11 +6,14 @@
 
 namespace rt::sdk {
 
-// Throws Error unless `function` is one of RT_ACTIVATION_*.
+// Throws Error unless `function` is one that `activation` has.
 inline void expect_activation(const Operation& op, int64_t function) {
-  if (function >= RT_ACTIVATION_RELU && function <= RT_ACTIVATION_RECIPROCAL) return;
-  op.fail(format("activation function is %lld, expected 1 (relu) to 9 (reciprocal)",
-                 static_cast<long long>(function)));
+  if (function >= RT_ACTIVATION_RELU && function <= RT_ACTIVATION_SIGMOID) return;
+  if (is_forward_only(function)) return;
+  op.fail(
+      format("activation function is %lld, expected 1 (relu) to 9 (reciprocal) or 11 (sin) to "
+             "13 (floor)",
+             static_cast<long long>(function)));
 }
 
 // The same, and throws Refusal if only `activation` has the function.

@@ -4,16 +4,23 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 
 #include "rt/operations.h"
 #include "rt/sdk/operation.h"
 
 namespace rt::sdk {
 
-// Whether `function` (RT_ACTIVATION_*) is one that neither activation_backward nor post-operations
-// have; see plugins/operations.md, "Element by element".
+// The functions (RT_ACTIVATION_*) of `activation` that neither activation_backward nor
+// post-operations have; see plugins/operations.md, "Element by element".
+inline constexpr int32_t kForwardOnly[] = {
+    RT_ACTIVATION_EXP, RT_ACTIVATION_LOG, RT_ACTIVATION_SQRT, RT_ACTIVATION_RECIPROCAL,
+    RT_ACTIVATION_SIN, RT_ACTIVATION_COS, RT_ACTIVATION_FLOOR};
+
+// Whether `function` is one of them.
 inline bool is_forward_only(int64_t function) {
-  return function >= RT_ACTIVATION_EXP && function <= RT_ACTIVATION_RECIPROCAL;
+  return std::find(std::begin(kForwardOnly), std::end(kForwardOnly), function) !=
+         std::end(kForwardOnly);
 }
 
 // The number of post-operations in front of the first one with such a function. A plugin fuses at
