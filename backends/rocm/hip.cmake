@@ -28,7 +28,8 @@ endfunction()
 
 # add_hip_kernels(<target> <architectures> [CHECKED] <source>...): compiles the sources with hipcc,
 # with the include folders and definitions of the target, and adds the objects to it. With CHECKED
-# hipcc reads the sources and makes no code, which takes a sixth of the time.
+# hipcc reads the sources for a target <target>_checked and makes no code, which takes a sixth of
+# the time.
 function(add_hip_kernels target architectures)
   cmake_parse_arguments(PARSE_ARGV 2 arg "CHECKED" "" "")
   list(TRANSFORM architectures PREPEND --offload-arch=)
@@ -54,6 +55,11 @@ function(add_hip_kernels target architectures)
               -MD -MF ${object}.d -MT ${object} -c ${source} ${code}
       DEPENDS ${source} DEPFILE ${object}.d COMMAND_EXPAND_LISTS VERBATIM
       COMMENT "Building HIP object ${name}.o")
-    target_sources(${target} PRIVATE ${object})
+    list(APPEND objects ${object})
   endforeach()
+  if(arg_CHECKED)
+    add_custom_target(${target}_checked ALL DEPENDS ${objects})
+  else()
+    target_sources(${target} PRIVATE ${objects})
+  endif()
 endfunction()
