@@ -41,6 +41,14 @@ config::Config ConfigArguments::load() const {
                       train::find_open_types(host_services()));
 }
 
+std::string ConfigArguments::weights_or_own(const std::string& given) const {
+  const auto own = std::filesystem::path(path).parent_path() / "weights.safetensors";
+  if (!given.empty()) return given;
+  if (std::filesystem::exists(own)) return own.string();
+  throw ConfigurationError("--weights is not given, and " + own.string() +
+                           ", the file of a run, is not there; name a file with --weights FILE");
+}
+
 std::string installed_configurations() {
   return "Configurations to begin with are in " +
          std::filesystem::path(preset_folder()).parent_path().string();

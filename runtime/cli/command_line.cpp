@@ -77,15 +77,16 @@ void add_train(CLI::App& app, Outcome& outcome) {
   });
 }
 
+const char* const kWeightsHelp =
+    "The safetensors file with the model's weights; default: weights.safetensors beside CONFIG";
+
 void add_evaluate(CLI::App& app, Outcome& outcome) {
   auto arguments = std::make_shared<EvaluateArguments>();
   CLI::App* command =
       app.add_subcommand("evaluate", "Prints loss, accuracy and other metrics of saved weights");
   arguments->config.add_to(*command);
   arguments->config.add_ranks_to(*command);
-  command
-      ->add_option("--weights", arguments->weights, "The safetensors file with the model's weights")
-      ->required();
+  command->add_option("--weights", arguments->weights, kWeightsHelp);
   command->add_option("--part", arguments->part, "The samples to evaluate: validation or train")
       ->check(CLI::IsMember({"validation", "train"}));
   command
@@ -101,7 +102,10 @@ void add_evaluate(CLI::App& app, Outcome& outcome) {
       "outputs/run/weights.safetensors\n"
       "  runtime evaluate configs/fashion_mnist_lenet.toml --weights "
       "outputs/run/weights.safetensors --metrics top_3,f1,auroc,confusion --format table");
-  command->callback([arguments, &outcome] { run_evaluate(*arguments, outcome); });
+  command->callback([arguments, &outcome] {
+    arguments->weights = arguments->config.weights_or_own(arguments->weights);
+    run_evaluate(*arguments, outcome);
+  });
 }
 
 // The options of predict for language models.
@@ -152,8 +156,7 @@ void add_predict(CLI::App& app) {
       "each sample");
   PredictArguments& a = *arguments;
   a.config.add_to(*command);
-  command->add_option("--weights", a.weights, "The safetensors file with the model's weights")
-      ->required();
+  command->add_option("--weights", a.weights, kWeightsHelp);
   add_text_options(*command, a);
   command->add_option("--part", a.part, "Other models: the samples to predict, validation or train")
       ->check(CLI::IsMember({"validation", "train"}));
@@ -173,12 +176,12 @@ void add_predict(CLI::App& app) {
       "Examples:\n"
       "  runtime predict configs/shakespeare_gpt_cpu.toml --weights "
       "outputs/run/weights.safetensors --prompt ROMEO: --tokens 300\n"
-      "  runtime predict model/config.toml --weights model/weights.safetensors --chat --prompt "
-      "\"Name three rivers.\" --top-p 0.9\n"
+      "  runtime predict model/config.toml --chat --prompt \"Name three rivers.\" --top-p 0.9\n"
       "  runtime predict configs/fashion_mnist_lenet.toml --weights "
       "outputs/run/weights.safetensors --format csv > predictions.csv\n"
       "  runtime predict flowers.toml --weights outputs/run/weights.safetensors --data new.csv");
   command->callback([arguments, command] {
+    arguments->weights = arguments->config.weights_or_own(arguments->weights);
     for (const CLI::Option* option : command->get_options()) {
       if (option->count() > 0) arguments->given.push_back(option->get_name());
     }

@@ -39,6 +39,9 @@ struct ConfigArguments {
   void add_ranks_to(CLI::App& app);
   std::vector<config::Override> all_overrides() const;
   config::Config load() const;
+  // `given`, or without it weights.safetensors beside the configuration, where runs and imported
+  // models have it. Throws ConfigurationError if that file is needed and not there.
+  std::string weights_or_own(const std::string& given) const;
 };
 
 // Returns a sentence that names the folder of the configurations which come with the program.

@@ -5,9 +5,6 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/say.h"
-#include "runtime/error.h"
-#include "runtime/model/layer_types.h"
-#include "runtime/train/open_types.h"
 
 namespace runtime::cli {
 
@@ -21,14 +18,6 @@ std::string described(const exchange::Exchanged& result) {
                      result.tokenizer ? ", and its tokenizer" : "");
 }
 
-// The file of a run's folder; throws DataError if it is not there.
-std::string file_of(const std::string& run, const char* name) {
-  const fs::path path = fs::path(run) / name;
-  if (fs::exists(path)) return path.string();
-  throw DataError(run + ": has no " + name +
-                  "; expected the folder of a run that has ended, or of an imported model");
-}
-
 }  // namespace
 
 void import_hf(const std::string& folder, const std::string& output) {
@@ -36,21 +25,20 @@ void import_hf(const std::string& folder, const std::string& output) {
   say("{}: {}\n", output, described(result));
   if (result.vectors) {
     return say(
-        "next: runtime predict {0}/config.toml --weights {0}/weights.safetensors --data TEXTS.csv, "
-        "a "
-        "table with the column text\n",
+        "next: runtime predict {}/config.toml --data TEXTS.csv, a table with the column text\n",
         output);
   }
   say("next: set dataset.path in {0}/config.toml, then: runtime train {0}/config.toml\n", output);
 }
 
 void export_hf(const std::string& run, const std::string& output) {
-  const config::Config config =
-      config::load(file_of(run, "config.toml"), {}, preset_folder(), model::layer_types(),
-                   train::find_open_types(host_services()));
-  const std::string weights = file_of(run, "weights.safetensors");
-  say("{}: {}\n", output, described(exchange::export_model(config, weights, output)));
-  say("next: transformers.AutoModelForCausalLM.from_pretrained(\"{}\")\n", output);
+  ConfigArguments arguments;
+  arguments.path = (fs::path(run) / "config.toml").string();
+  const config::Config config = arguments.load();
+  const std::string weights = arguments.weights_or_own("");
+  const exchange::Exchanged result = exchange::export_model(config, weights, output);
+  say("{}: {}\n", output, described(result));
+  say("next: transformers.{}.from_pretrained(\"{}\")\n", result.loader, output);
 }
 
 }  // namespace runtime::cli

@@ -30,6 +30,20 @@ using Tensors = std::map<std::string, data::TensorView>;
 constexpr int64_t kContext = 1024;  // tokens of a sample in a new configuration, at most
 constexpr size_t kMostListed = 8;   // names in a message
 const char* const kWeights = "weights.safetensors";
+// What transformers keeps beside tokenizer.json: the names of special tokens, the form of a
+// conversation, how texts are continued. It is not read here, and goes along both ways.
+constexpr const char* kAlong[] = {"tokenizer_config.json", "special_tokens_map.json",
+                                  "chat_template.jinja", "generation_config.json"};
+
+// Copies the tokenizer, and what stands beside it, if there is one.
+void copy_tokenizer(const fs::path& tokenizer, const fs::path& to) {
+  if (!fs::exists(tokenizer)) return;
+  fs::copy_file(tokenizer, to / "tokenizer.json");
+  for (const char* name : kAlong) {
+    const fs::path file = tokenizer.parent_path() / name;
+    if (fs::exists(file)) fs::copy_file(file, to / name);
+  }
+}
 
 // Whether samples are the texts of a table, not windows of one text.
 bool of_texts(Task task) { return task == Task::kClass || task == Task::kEmbedding; }
@@ -203,7 +217,12 @@ void write_text(const fs::path& path, const std::string& text) {
 }
 
 Exchanged summary(const Architecture& model, const Tensors& tensors, bool tokenizer) {
-  Exchanged result{model.config().at("model_type").get<std::string>(), 0, 0, tokenizer,
+  const nlohmann::ordered_json config = model.config();
+  Exchanged result{config.at("model_type").get<std::string>(),
+                   config.at("architectures").at(0).get<std::string>(),
+                   0,
+                   0,
+                   tokenizer,
                    model.task() == Task::kEmbedding};
   for (const auto& [name, tensor] : tensors) {
     ++result.parameters;
@@ -268,7 +287,7 @@ Exchanged import_model(const std::string& folder, const std::string& output) {
   write_folder(output, [&](const fs::path& made) {
     data::write_safetensors((made / kWeights).string(), weights);
     write_text(made / "config.toml", text);
-    if (has_tokenizer) fs::copy_file(tokenizer, made / "tokenizer.json");
+    copy_tokenizer(tokenizer, made);
   });
   return summary(*model, weights.tensors, has_tokenizer);
 }
@@ -294,7 +313,7 @@ Exchanged export_model(const config::Config& config, const std::string& weights,
       fs::create_directories((made / name).parent_path());
       write_text(made / name, content);
     }
-    if (has_tokenizer) fs::copy_file(tokenizer, made / "tokenizer.json");
+    copy_tokenizer(tokenizer, made);
   });
   return summary(*model, renamed.tensors, has_tokenizer);
 }

@@ -199,6 +199,8 @@ TEST_F(Predict, ClassesAndProbabilities) {
   const json e = json::parse(output({"evaluate", job_, "--weights", "run/weights.safetensors"}));
   const auto lines = lines_of(output({"predict", job_, "--weights", "run/weights.safetensors"}));
   ASSERT_EQ(lines.size(), 12u);
+  EXPECT_EQ(lines_of(output({"predict", "run/config.toml"})), lines) << "the weights beside it";
+  EXPECT_THAT(refused({"predict", job_}, 2), HasSubstr("--weights is not given, and "));
   int correct = 0;
   for (size_t i = 0; i < lines.size(); ++i) {
     const json j = json::parse(lines[i]);

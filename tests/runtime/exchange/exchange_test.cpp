@@ -95,14 +95,17 @@ class Exchange : public testing::Test {
 TEST_F(Exchange, LlamaComesInAndGoesOut) {
   write_source(llama(), llama_tensors());
   write(source() / "tokenizer.json", "{}");
+  write(source() / "tokenizer_config.json", R"({"eos_token": "</s>"})");
   const Exchanged in = import();
   EXPECT_EQ(in.family, "llama");
+  EXPECT_EQ(in.loader, "LlamaForCausalLM");
   EXPECT_EQ(in.parameters, 21);
   EXPECT_TRUE(fs::exists(target() / "tokenizer.json"));
   const std::string weights = (target() / "weights.safetensors").string();
   EXPECT_EQ(imported().model.init_from, weights);
   const Exchanged out = export_model(imported(), weights, target("back").string());
   EXPECT_EQ(out.numbers, in.numbers);
+  EXPECT_EQ(read(target("back") / "tokenizer_config.json"), R"({"eos_token": "</s>"})");
   const auto back = ordered_json::parse(read(target("back") / "config.json"));
   const ordered_json config = llama();
   for (const auto& [key, value] : config.items()) EXPECT_EQ(back.at(key), value) << key;
