@@ -40,13 +40,14 @@ class Walk(support.Situation):
             return file.read()
 
     def config(self, name, **replaced):
-        """Writes the file of that name in configs/README.md; `replaced` are keys with other values."""
+        """Writes the file of that name in configs/README.md; `replaced` are keys with other values. Nothing is measured: on a
+        busy machine two commands that measure may choose other kernels, with other last bits, and say so."""
         with open(README, encoding="utf-8") as file:
             text = re.search(rf"^```toml\n(# {name}.*?)^```", file.read(), re.M | re.S).group(1)
         for key, value in replaced.items():
             text, count = re.subn(rf"^{key} = \S+", f"{key} = {value}", text, flags=re.M)
             self.assertEqual(count, 1, key)
-        self.write(name, text)
+        self.write(name, text + '\n[device]\ntune = "off"\n')
 
     def next(self, said, words, *more):
         """Runs the command that the program has printed behind `words`, up to a --set with a placeholder, with more arguments."""
