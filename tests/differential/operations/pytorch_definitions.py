@@ -664,7 +664,7 @@ def weights_of(a, q, k, seen):
 @operation("dot_product_attention")
 def dot_product_attention(a, inputs, _, name):
     """PyTorch's function with a mask, where nothing is dropped and it has the function (since 2.0); it differs for queries
-    that see no key."""
+    that see no key, and gives 0 where the scores of all keys that a query sees are -infinity (a softmax gives NaN)."""
     heads, shared = a["heads"], a.get("key_heads", 0) or a["heads"]
     q, k, v = split_heads(inputs[0], heads), split_heads(inputs[1], shared), split_heads(inputs[2], shared)
     step, base, documents = optional_of(inputs, 3)
@@ -674,6 +674,7 @@ def dot_product_attention(a, inputs, _, name):
     if a.get("probability", 0) == 0 and n * t * s > 0 and hasattr(F, "scaled_dot_product_attention"):
         q = q * (a.get("scale", 0) * q.shape[-1]**0.5 or 1)  # it divides scores by the root
         y = F.scaled_dot_product_attention(q, k, v, attn_mask=seen.expand(n, heads, t, s))
+        y = y.masked_fill(((q @ k.mT).isneginf() | ~seen).all(-1, keepdim=True), torch.nan)
         y = y.masked_fill(~seen.any(-1, keepdim=True), 0)
     else:
         y = (weights_of(a, q, k, seen) * kept(a, n, heads, t, s, step, base)).to(q.dtype) @ v
