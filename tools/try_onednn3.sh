@@ -35,7 +35,7 @@ folder=$(realpath "$folder")
 
 say "the plugin cpu with oneDNN 3"
 configure release -B build-onednn3 -DRUNTIME_PLUGINS=cpu -DRUNTIME_BUILD_TESTS=ON -DRUNTIME_TEST_OPTIONS=-O0 -DRUNTIME_PRECOMPILE=ON \
-  -DDNNL_INCLUDE_DIR="$folder/include" -DDNNL_LIBRARY="$folder/lib/libdnnl.so"
+  -DRUNTIME_UNITY=ON -DDNNL_INCLUDE_DIR="$folder/include" -DDNNL_LIBRARY="$folder/lib/libdnnl.so"
 cmake --build build-onednn3 --parallel "$(nproc)" --target "${tests[@]}"
 # This oneDNN has threads of its own, because it calls functions of OpenMP that the plugin's team does not have.
 export GTEST_FILTER=-CpuThreads.AsManyAsAskedFor
