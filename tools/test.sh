@@ -202,10 +202,10 @@ part_thread() {
 parts=()
 [ -z "$release_tests" ] || parts+=(release)
 [ -z "$sanitizers" ] || parts+=(address thread)
-first=0
-if [ -n "${RUNTIME_TESTS_UNTIL:-}" ]; then first=$(($(git rev-list --count HEAD 2>/dev/null || echo 0) % ${#parts[@]})); fi
+turn=0
+if [ -n "${RUNTIME_TESTS_UNTIL:-}" ]; then turn=$(($(git rev-list --count HEAD 2>/dev/null || echo 0) % ${#parts[@]})); fi
 for ((i = 0; i < ${#parts[@]}; ++i)); do
-  name=${parts[$(((first + i) % ${#parts[@]}))]}
+  name=${parts[$(((turn + i) % ${#parts[@]}))]}
   if [ "$(date +%s)" -lt "${RUNTIME_TESTS_UNTIL:-9999999999}" ]; then "part_$name" || true; else left_out+=("$name"); fi
 done
 
