@@ -42,7 +42,8 @@ constexpr ModelClass kClasses[] = {{"BertModel", Task::kEmbedding},
                                    {"BertForPreTraining", Task::kMaskedToken},
                                    {"BertForSequenceClassification", Task::kClass}};
 
-// The task of the first class in config.json's `architectures`; by default, that of the first row.
+// Returns the task of the first class that config.json names in `architectures`; without that key,
+// the task of the first row.
 Task task_of(const JsonObject& config) {
   const std::vector<std::string> names =
       config.has("architectures") ? config.texts("architectures") : std::vector<std::string>{};

@@ -28,9 +28,11 @@ constexpr uint64_t kMostBytes = 65536;
 // Where the last tensor of a header ends, or the most that a file has here.
 uint64_t end_of_tensors(const std::string& header) try {
   uint64_t end = 0;
-  for (const auto& [name, tensor] : nlohmann::json::parse(header).items()) {
-    if (tensor.contains("data_offsets"))
-      end = std::max(end, tensor.at("data_offsets").at(1).get<uint64_t>());
+  const nlohmann::json tensors = nlohmann::json::parse(header);
+  for (const auto& [name, tensor] : tensors.items()) {
+    if (!tensor.contains("data_offsets")) continue;
+    const nlohmann::json& last = tensor.at("data_offsets").at(1);
+    if (last.is_number_unsigned()) end = std::max(end, last.get<uint64_t>());
   }
   return std::min(end, kMostBytes);
 } catch (const nlohmann::json::exception&) {
