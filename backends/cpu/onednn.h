@@ -175,6 +175,8 @@ typename Primitive::primitive_desc first_backward_desc(const Accept& accept,
 
 #endif
 
+// Describes the gradient of `hint`, at oneDNN's first implementation; empty if there is none.
+// first_backward_desc does the same at the first that `accept` takes.
 template <typename Primitive, typename Hint, typename... Arguments>
 typename Primitive::primitive_desc make_backward_desc(const dnnl::engine& engine,
                                                       const dnnl::primitive_attr& attr,

@@ -30,8 +30,8 @@ using Tensors = std::map<std::string, data::TensorView>;
 constexpr int64_t kContext = 1024;  // tokens of a sample in a new configuration, at most
 constexpr size_t kMostListed = 8;   // names in a message
 const char* const kWeights = "weights.safetensors";
-// What transformers keeps beside tokenizer.json: the names of special tokens, the form of a
-// conversation, how texts are continued. It is not read here, and goes along both ways.
+// transformers keeps these files beside tokenizer.json: they name special tokens, and say how a
+// conversation is written and how texts are continued. They are copied unread, both ways.
 constexpr const char* kAlong[] = {"tokenizer_config.json", "special_tokens_map.json",
                                   "chat_template.jinja", "generation_config.json"};
 

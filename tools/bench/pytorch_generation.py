@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Continues a text with PyTorch and prints one JSON line, for compare_generation.py.
 
-The model is the GPT or the Llama of pytorch_step.py with random weights. With a cache, the keys and values of earlier tokens are kept; a
-compiled model reads the whole cache with a mask, because its shapes must not change, and an eager one the part in use.
+The model is the GPT or the Llama of pytorch_step.py with random weights. With a cache, the keys and values of earlier tokens are
+kept; a compiled model reads the whole cache with a mask, because its shapes must not change, and an eager one the part in use.
 """
 
 import argparse

@@ -12,8 +12,8 @@ enum class Binary : int32_t { kAdd, kSubtract, kMultiply, kDivide };
 // The kernels of one instruction set. Elements at the same index belong together.
 struct ElementwiseKernels {
   // `function` is RT_ACTIVATION_*; s is what the gradient needs (the result y, or x for the gelus).
-  // y may be x, and dx may be dy or s. Functions that `activation` alone has, have no
-  // gradient here.
+  // y may be x, and dx may be dy or s. The functions that `activation` alone has (kForwardOnly)
+  // have no gradient here.
   void (*activation)(int32_t function, const float* x, float* y, int64_t count);
   void (*activation_backward)(int32_t function, const float* dy, const float* s, float* dx,
                               int64_t count);
