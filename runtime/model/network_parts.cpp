@@ -2,11 +2,10 @@
 #include "runtime/model/network_parts.h"
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include "runtime/error.h"
-#include "runtime/graph/constant.h"
+#include "runtime/model/turn_tables.h"
 
 namespace runtime::model {
 
@@ -119,12 +118,8 @@ void NetworkParts::read_step() {
 ValueId NetworkParts::zeros(int64_t size) {
   const auto [known, is_new] = zeros_.try_emplace(size, graph::kNone);
   if (!is_new) return known->second;
-  auto contents = std::make_shared<graph::Constant>();
-  contents->dims = {size};
-  contents->numbers = [size] { return std::vector<double>(static_cast<size_t>(size)); };
-  known->second = net_.graph.add_value("zeros." + std::to_string(size), ValueKind::kConstant,
-                                       {size}, options_.dtype);
-  net_.graph.value(known->second).contents = std::move(contents);
+  known->second = add_constant(net_.graph, "zeros." + std::to_string(size), {size}, options_.dtype,
+                               [size] { return std::vector<double>(static_cast<size_t>(size)); });
   return known->second;
 }
 
