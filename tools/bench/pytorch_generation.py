@@ -56,11 +56,15 @@ class CachedLlama(torch.nn.Module):
         import transformers  # the other model does without it
         self.llama = llama.model
         config = self.llama.config
-        self.cache = transformers.StaticCache(config=config, max_cache_len=config.max_position_embeddings) if whole else \
-            transformers.DynamicCache(config=config)
+        if whole:
+            # Its tensors are made here, because a compiled step that makes them is compiled again for each token.
+            self.cache = transformers.StaticCache(config=config, max_cache_len=config.max_position_embeddings)
+            self.cache.early_initialization(1, config.num_key_value_heads, config.head_dim, torch.float32, torch.device("cpu"))
+        else:
+            self.cache = transformers.DynamicCache(config=config)
 
     def forward(self, token, position, _):  # (1, 1), (1), not used -> (1, V)
-        return self.llama(input_ids=token, position_ids=position[None], past_key_values=self.cache, use_cache=True).logits[0]
+        return self.llama(input_ids=token, position_ids=position[None], cache=self.cache, use_cache=True).logits[0]
 
 
 def generate(arguments, model, context):
