@@ -158,6 +158,7 @@ const std::vector<Formula> kSoftmaxAndLosses = {
       e = exp(y - max(y, 1));
       dy = gate((e / sum(e, 1) - 1 / C) * (weight * dloss), weight))"},
     {kShareOfWeight, "w {factor} -> s", "s = factor * w"},
+    {kWeightOfSamples, "w[N,T] {factor} -> s[N,1]", "s = factor * sum(w, 1)"},
     // `lowest` is 1 for a row of only -infinity. Classes are numbered from 1 in `number`, so that
     // `label` is 0 where another slice has the label.
     {RT_OP_CROSS_ENTROPY_STATISTICS, "logits[R*,C] labels[R*] {first_class=0} -> part[A,R,B]", R"(

@@ -151,6 +151,7 @@ const Operation kCore[] = {
     {kUniformCrossEntropy, kLoss, float32(backward_operation, kWhole), kCopied, kAtOnce, kAlone},
     {"uniform_cross_entropy_backward", kLoss, kBehindLoss, kCopied, kAtOnce, kAlone},
     {kShareOfWeight, kElementwise, float32(no_gradient, kWhole), kCopied, kAtOnce, kAlone},
+    {kWeightOfSamples, kSum, float32(no_gradient, kWhole), kCopied, kAtOnce, kAlone},
     {kSgdDampened, kOptimizer, kBehindLoss, kCopied, kLate, kAlone},
     {kAddWeightDecay, kDecay, kBehindLoss, kCopied, kLate, kAlone},
     {kClipValue, kUpdate, kBehindLoss, kCopied, kLate, kAlone},

@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "runtime/config/choices.h"
 #include "runtime/error.h"
 #include "runtime/model/attention.h"
 #include "runtime/model/network.h"
@@ -511,6 +512,32 @@ class NetworkBuilder : NetworkParts {
     const Branches y =
         branches({gated.gate, "gate."}, {gated.up, "up."}, inside(gated.prefix, name), x);
     return build_.gated_activation(y.first, y.second, gated.function);
+  }
+
+  ValueId emit(const AuxiliaryHead& head, const Layer&, const std::string& name, ValueId x) {
+    const Dims image = image_;
+    const std::string layer = build_.layer;
+    ValueId y = x;
+    sequence(head.layers, inside(head.prefix, name), &y);
+    need_numbers(y);
+    y = in_order(y);
+    image_ = image;
+    build_.layer = layer;
+    if (options_.training) net_.heads.push_back(compared(head, name, y));
+    return x;
+  }
+
+  HeadOutput compared(const AuxiliaryHead& head, const std::string& name, ValueId y) {
+    const bool classes = config::loss_of(head.loss, true).of_classes();
+    Dims rows = dims(y);
+    if (!classes && rows.size() != 2)
+      fail("auxiliary_head: the loss " + head.loss + " needs vectors, the branch gives " +
+           graph::to_string(rows) + "; put a flatten or global_avg_pool into it");
+    if (classes) rows.pop_back();
+    Dims of_sample(rows.begin() + 1, rows.end());
+    if (of_sample.empty()) of_sample = {1};
+    const ValueId target = named_input(head.target, std::move(of_sample), classes);
+    return {name, y, net_.graph.reshape(target, rows), head.loss, head.loss_weight};
   }
 
   std::map<std::string, int> counts_;  // layers without a name, by prefix and type

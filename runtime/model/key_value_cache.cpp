@@ -45,7 +45,8 @@ class TokenWise {
         std::is_same_v<Kind, BatchNorm> || std::is_same_v<Kind, LayerNorm> ||
         std::is_same_v<Kind, RmsNorm> || std::is_same_v<Kind, PositionEmbedding> ||
         std::is_same_v<Kind, SinusoidalPosition> || std::is_same_v<Kind, Rotary> ||
-        std::is_same_v<Kind, Residual> || std::is_same_v<Kind, Join> || std::is_same_v<Kind, Gated>;
+        std::is_same_v<Kind, Residual> || std::is_same_v<Kind, Join> ||
+        std::is_same_v<Kind, Gated> || std::is_same_v<Kind, AuxiliaryHead>;
     return embedded_ && kEachTokenAlone;
   }
   bool fits(const Embedding&) { return !std::exchange(embedded_, true); }

@@ -14,6 +14,7 @@ std::vector<std::vector<Layer>*> lists(Attention& a) { return {&a.query, &a.key,
 std::vector<std::vector<Layer>*> lists(Residual& r) { return {&r.layers, &r.shortcut}; }
 std::vector<std::vector<Layer>*> lists(Join& join) { return {&join.layers, &join.other}; }
 std::vector<std::vector<Layer>*> lists(Gated& gated) { return {&gated.gate, &gated.up}; }
+std::vector<std::vector<Layer>*> lists(AuxiliaryHead& head) { return {&head.layers}; }
 
 }  // namespace
 

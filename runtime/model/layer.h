@@ -11,6 +11,7 @@
 #include "runtime/config/layer.h"
 #include "runtime/config/open_operation.h"
 #include "runtime/graph/build.h"
+#include "runtime/model/nested_layer.h"
 #include "runtime/model/token_layer.h"
 
 namespace runtime::model {
@@ -107,40 +108,12 @@ struct Open {
   config::SharedOperation operation;
   config::AttributeValues attributes;
 };
-// Layers in sequence. If `prefix` is true, here and in Residual, the names inside begin with the
-// name of this layer.
-struct Block {
-  static constexpr const char* kShortName = "block";
-
-  std::vector<Layer> layers;
-  bool prefix = true;
-};
-// y = layers(x) + shortcut(x), followed by the activation of this layer. An empty shortcut is the
-// identity.
-struct Residual {
-  static constexpr const char* kShortName = "residual";
-
-  std::vector<Layer> layers, shortcut;
-  bool prefix = true;
-};
-
-// How the results of two branches become one.
-enum class JoinBy { kAdd, kMultiply, kConcat };
-// y = layers(x) joined with other(x), which is x itself if `other` is empty.
-struct Join {
-  static constexpr const char* kShortName = "join";
-
-  std::vector<Layer> layers, other;
-  JoinBy by = JoinBy::kAdd;
-  bool prefix = true;
-};
-
 // One layer of any type, with the keys that all types have.
 struct Layer {
   std::variant<Conv2d, Linear, Pool2d, AdaptiveAvgPool2d, GlobalAvgPool, Flatten, ImageToTokens,
                Activation, Softmax, Dropout, BatchNorm, LayerNorm, RmsNorm, Embedding,
                PositionEmbedding, SinusoidalPosition, Rotary, Attention, Input, FirstToken, Open,
-               Block, Residual, Join, Gated>
+               Block, Residual, Join, Gated, AuxiliaryHead>
       kind;
   std::string name;            // empty: the short name of the type and a number, "conv1"
   int32_t activation = 0;      // RT_ACTIVATION_*, applied to the output; 0: none

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "runtime/config/choices.h"
 #include "runtime/error.h"
 #include "runtime/graph/activations.h"
 #include "runtime/graph/scanner.h"
@@ -322,6 +323,36 @@ DeclaredLayer join() {
       kActivation | kRepeat);
 }
 
+// Losses of labels and of any numbers; those of probabilities expect a certain range.
+std::vector<std::string> losses_of_heads() {
+  std::vector<std::string> names;
+  for (const config::Loss& loss : config::losses()) {
+    if (loss.of_classes() || loss.targets == config::Targets::kNumbers) names.push_back(loss.name);
+  }
+  return names;
+}
+
+DeclaredLayer auxiliary_head() {
+  const auto loss =
+      custom<AuxiliaryHead>({.name = "loss",
+                             .default_text = "\"cross_entropy\"",
+                             .choices = losses_of_heads(),
+                             .documentation = "cross_entropy with labels, integers from 0; the "
+                                              "others with as many numbers as the branch gives",
+                             .brief = true},
+                            [](const Setting& v, AuxiliaryHead& head) { head.loss = v.string; });
+  return declare<AuxiliaryHead>(
+      "auxiliary_head",
+      "x itself, and in training a further loss: that of a branch and a named input of the samples "
+      "(a second label).",
+      {list("layers", &AuxiliaryHead::layers, "the branch").required(),
+       key("target", &AuxiliaryHead::target, "name of a [[dataset.input]]").required(), loss,
+       key("loss_weight", &AuxiliaryHead::loss_weight, "factor of its loss in the sum")
+           .in(config::above_zero())
+           .brief(),
+       prefix<AuxiliaryHead>()});
+}
+
 DeclaredLayer block() {
   return declare<Block>("block", "Layers in a row under one name.",
                         {list("layers", &Block::layers, "the layers").required(), prefix<Block>()},
@@ -366,6 +397,7 @@ std::vector<DeclaredLayer> general_layers() {
       input(),
       residual(),
       join(),
+      auxiliary_head(),
       block(),
   };
 }

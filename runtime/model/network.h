@@ -48,6 +48,15 @@ struct NamedInput {
   graph::ValueId value = graph::kNone;  // kInput, [N, ...], int32 or of the type of the features
 };
 
+// The result of an auxiliary head and what it is compared with.
+struct HeadOutput {
+  std::string layer;
+  graph::ValueId output = graph::kNone;  // [N, D] or [N, .., C]
+  graph::ValueId target = graph::kNone;  // labels [N] or [N, ..], or numbers [N, D]
+  std::string loss;                      // a row of config::losses()
+  double weight = 1;                     // factor of the loss
+};
+
 // The forward pass as a graph. The caller provides the values `features` (kInput), `inputs` and,
 // where they are not kNone, `step` and `sample_base` (kInput, int64 [1]), which dropout reads in
 // training, and `real` (kInput, [batch]: 1 for a sample, 0 for padding), which split batch norm
@@ -57,6 +66,7 @@ struct Network {
   graph::ValueId features = graph::kNone;  // [N, H, W, C], [N, D] or token ids [N, L]
   std::vector<NamedInput> inputs;          // with different names
   graph::ValueId output = graph::kNone;    // logits or predictions
+  std::vector<HeadOutput> heads;           // in training only
   graph::ValueId step = graph::kNone;      // kNone if no layer needs it
   graph::ValueId sample_base = graph::kNone;
   graph::ValueId real = graph::kNone;

@@ -75,14 +75,6 @@ struct Attention {
 
   bool is_packed() const { return query.empty() && key.empty() && value.empty(); }
 };
-// y = function(gate(x)) * up(x): SwiGLU and its relatives.
-struct Gated {
-  static constexpr const char* kShortName = "gated";
-
-  std::vector<Layer> gate, up;
-  int32_t function = RT_ACTIVATION_SILU;
-  bool prefix = true;
-};
 
 }  // namespace runtime::model
 

@@ -39,6 +39,7 @@ class Loss {
     classification() ? compare_with_labels(out) : compare_with_targets();
     const Purpose purpose = input_.form.purpose;
     const bool backward = input_.form.backward();
+    if (backward) add_heads();
     if (backward) add_l2();
     if (purpose == Purpose::kGradients || !backward) keep_predictions();
     // The loss of a text that is continued is read by nothing, and a later pass removes it.
@@ -75,19 +76,54 @@ class Loss {
   }
 
   void compare_with_targets() {
-    const LossRecipe& loss = input_.recipe.loss;
-    const config::Loss& row = find_row("training.loss", loss.name, config::losses());
     values_.target = graph_.add_value("targets", ValueKind::kInput,
                                       {input_.form.rows, input_.recipe.targets}, dtype_);
+    values_.loss = loss_of_numbers(input_.recipe.loss.name, input_.recipe.loss.attributes,
+                                   values_.output, values_.target, values_.weight);
+  }
+
+  ValueId loss_of_numbers(const std::string& name, const config::AttributeValues& given,
+                          ValueId output, ValueId target, ValueId weight) {
+    const config::Loss& row = find_row("training.loss", name, config::losses());
     std::vector<graph::Attribute> attributes;
-    for (const auto& [name, value] : loss.attributes) attributes.push_back({name, value});
+    for (const auto& [attribute, value] : given) attributes.push_back({attribute, value});
     std::string op = row.name;  // of the contract
     if (!row.formula.empty()) {
       op.insert(0, graph::kOwnOperation);
       add_operation(graph_, make_open_loss(op, row.formula, row.gradient, attributes));
     }
-    values_.loss = build_.regression_loss(op, values_.output, values_.target, values_.weight,
-                                          std::move(attributes));
+    return build_.regression_loss(op, output, target, weight, std::move(attributes));
+  }
+
+  void add_heads() {
+    for (const model::HeadOutput& head : values_.heads) {
+      const ValueId weight = weight_of(head);
+      const config::Loss& row = find_row("loss", head.loss, config::losses());
+      const ValueId loss =
+          row.of_classes()
+              ? build_.cross_entropy(head.output, head.target, weight)
+              : loss_of_numbers(row.name, config::attributes_of(row, config::Training()),
+                                head.output, head.target, weight);
+      values_.loss = build_.add(values_.loss, loss);
+    }
+  }
+
+  // A sample has the weight of its labels together in the loss of a head with one label a sample.
+  ValueId weight_of(const model::HeadOutput& head) {
+    const Dims own = graph_.value(values_.weight).dims;
+    const Dims out = graph_.value(head.output).dims;
+    const Dims rows(out.begin(), out.size() == 2 ? out.begin() + 1 : out.end() - 1);
+    if (rows == own) return share_of_weight(head.weight);
+    if (rows.size() == 1 && own.size() == 2) {
+      const ValueId sums = build_.node1(graph::kWeightOfSamples, {values_.weight}, {own[0], 1},
+                                        {{graph::kFactor, head.weight}});
+      return graph_.reshape(sums, rows);
+    }
+    throw ConfigurationError("layer '" + head.layer + "' gives " + graph::to_string(out) +
+                             ", with labels " + graph::to_string(rows) +
+                             ", the labels of the data set are " + graph::to_string(own) +
+                             "; an auxiliary_head needs one label a sample, or as many as the "
+                             "data set has");
   }
 
   // Makes the predictions an output. If they are a view (the output of a flatten), the caller gets
@@ -174,6 +210,21 @@ void check_rows(const Step& step, const model::NamedInput& input, const Recipe::
   }
 }
 
+// Checks that the labels of an auxiliary head are among its classes.
+void check_head(const Step& step, const model::NamedInput& input, const Recipe::Input& given) {
+  for (const model::HeadOutput& head : step.values.heads) {
+    if (step.graph.storage(head.target) != input.value || !given.integers) continue;
+    const int64_t classes = step.graph.value(head.output).dims.back();
+    if (given.least >= 0 && given.most < classes) continue;
+    throw ConfigurationError(
+        "layer '" + head.layer + "' gives " + std::to_string(classes) +
+        " classes, its target, the input \"" + input.name + "\" of the data set, has the labels " +
+        std::to_string(given.least) + " to " + std::to_string(given.most) +
+        "; expected labels from 0 and below the classes: give its last layer more features, or "
+        "correct the data");
+  }
+}
+
 // Checks that the samples have the inputs that the model reads.
 void check_inputs(const Step& step, const Recipe& recipe) {
   const auto text = [](const Dims& dims, bool integers) {
@@ -198,6 +249,7 @@ void check_inputs(const Step& step, const Recipe& recipe) {
     }
     if (found->dims == wanted && found->integers == integers) {
       check_rows(step, input, *found);
+      check_head(step, input, *found);
       continue;
     }
     throw ConfigurationError("the model reads the input \"" + input.name + "\" as " +
@@ -224,6 +276,7 @@ void forward(Step& step, const StepInput& input) {
   v.features = net.features;
   v.inputs = std::move(net.inputs);
   v.output = net.output;
+  v.heads = std::move(net.heads);
   v.dropout_step = net.step;
   v.sample_base = net.sample_base;
   v.real = net.real;

@@ -102,8 +102,9 @@ struct StepValues {
   graph::ValueId loss = graph::kNone;
   graph::ValueId correct = graph::kNone;  // [1], only in an evaluation of a classification
   graph::ValueId output = graph::kNone;
-  model::KeyValueCache cache;  // of kPrompt and kToken
-  int64_t predictions = 0;     // last dimension of the output of the whole model
+  std::vector<model::HeadOutput> heads;  // before the step is distributed
+  model::KeyValueCache cache;            // of kPrompt and kToken
+  int64_t predictions = 0;               // last dimension of the output of the whole model
   UpdateInputs update;
   graph::ValueId dropout_step = graph::kNone;    // int64 [1]
   graph::ValueId one = graph::kNone;             // persistent [1] that must hold 1

@@ -301,6 +301,28 @@ class Networks:
         at = 1 if after[0] == "image" else len(after) - 1
         return layer, (*after[:at], 2 * after[at], *after[at + 1:])
 
+    def auxiliary_head(self, shape, depth):
+        """A branch with a loss of its own; the positions of a text with documents are its labels."""
+        if len(self.inputs) > 5:
+            return None
+        layers, after = self.sequence(shape, self.r.randint(0, 2), depth + 1)
+        if self.separator is None and after[0] != "vector":
+            layers, after = layers + [{"type": "flatten"}], ("vector", elements(after))
+        classes = shape[1] if self.separator is not None else self.r.choice((1, 2, 3, 5))
+        last = self.linear(after, classes)
+        if last is None or after[0] not in ("vector", "tokens"):
+            return None
+        head = {"type": "auxiliary_head", "layers": layers + [self.decorate_head(last[0])]}
+        if self.separator is not None:
+            head["target"] = "positions"
+        elif self.chance(0.5):
+            head["target"] = self.new_input([1], "integers", 0, classes - 1)
+        else:
+            head.update(target=self.new_input([classes]), loss=self.r.choice(("mean_squared_error", "mean_absolute_error", "huber")))
+        if self.chance(0.7):
+            head["loss_weight"] = self.r.choice((0.1, 0.4, 3.0))
+        return head, shape
+
     def position_embedding(self, shape):
         layer = {"type": "position_embedding"}
         if self.chance(0.3):
@@ -380,6 +402,8 @@ class Networks:
 
     def candidates(self, shape, depth):
         nested = [lambda s: self.residual(s, depth)] * 2 + [lambda s: self.block(s, depth), lambda s: self.join(s, depth)]
+        if self.named:
+            nested.append(lambda s: self.auxiliary_head(s, depth))
         nested = nested if depth < 3 else []
         every = [self.plain, self.plain, self.normalisation, self.normalisation] + nested + [self.with_input] * (2 if self.named else 0)
         if shape[0] == "image":

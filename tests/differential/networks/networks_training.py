@@ -251,6 +251,34 @@ class Training:
             return F.kl_div(F.log_softmax(output, 1), targets, reduction="none").sum(1)
         return F.mse_loss(output, targets, reduction="none").mean(1)
 
+    def weights_of_rows(self, labels, weights):
+        """The weight of each label; those of all labels of a sample that are 1 sum to 1."""
+        training, found = self.config["training"], torch.ones(labels.shape, dtype=self.dtype)
+        if "targets" in self.case["data"]:
+            found = found[:, 0]
+        elif training.get("class_weights"):
+            found = torch.tensor(training["class_weights"], dtype=self.dtype)[labels.long()]
+        if training.get("ignore_label", -1) >= 0:
+            found = found * (labels != training["ignore_label"])
+        if weights is not None:
+            found = found * weights.to(found.dtype).reshape(-1, *[1] * (found.dim() - 1))
+        return found / (found.shape[1] if found.dim() == 2 else 1)
+
+    def head_losses(self, run, samples, labels, weights):
+        """The weighted sum of the losses of the auxiliary heads."""
+        total = 0.0
+        for layer, output in run.heads:
+            target, rows = samples.inputs[layer["target"]], self.weights_of_rows(labels, weights)
+            if layer.get("loss", "cross_entropy") == "cross_entropy":
+                target = target.reshape(output.shape[:-1])
+                found = F.cross_entropy(output.flatten(0, -2), target.flatten().long(), reduction="none").reshape(target.shape)
+            else:
+                found = self.regression_losses(layer, output, target.to(output.dtype))
+            if found.dim() < rows.dim():
+                rows = rows.sum(1)
+            total = total + layer.get("loss_weight", 1.0) * (found * rows).sum()
+        return total
+
     def backward(self, tensors, step):
         """Accumulates the gradients of a batch; returns its loss, and the logits of its last pass."""
         features, labels = self.batches.at(step)
@@ -260,8 +288,10 @@ class Training:
         total = 0.0
         for begin in range(0, len(features), micro):
             rows = slice(begin, begin + micro)
-            output = self.output(self.pass_of(tensors, True, step, begin), features[rows])
-            loss = self.losses(output, labels[rows], of(rows)) / self.weight_of_labels(labels, weights)
+            run = self.pass_of(tensors, True, step, begin)
+            output = self.output(run, features[rows])
+            loss = self.losses(output, labels[rows], of(rows)) + self.head_losses(run, features[rows], labels[rows], of(rows))
+            loss = loss / self.weight_of_labels(labels, weights)
             loss.backward()
             total += loss.item()
         for name, factor in self.penalties:

@@ -34,9 +34,9 @@ SHORT_NAMES = {
     "dropout": "dropout", "batch_norm": "bn", "layer_norm": "ln", "rms_norm": "rms_norm", "embedding": "embedding",
     "position_embedding": "position", "sinusoidal_position": "sinusoids", "attention": "attention", "block": "block",
     "residual": "residual", "join": "join", "gated": "gated", "rotary": "rotary", "silu": "silu",
-    "input": "input", "first_token": "first_token", "l2_norm": "l2_norm",
+    "auxiliary_head": "aux", "input": "input", "first_token": "first_token", "l2_norm": "l2_norm",
 }
-CONTAINERS = ("block", "residual", "join", "gated", "attention")
+CONTAINERS = ("block", "residual", "join", "gated", "attention", "auxiliary_head")
 
 
 class Unsupported(Exception):
@@ -114,6 +114,7 @@ class Pass:
         self.step, self.base, self.seed = step, base, seed
         self.declared = None  # name -> Parameter, while parameters are declared
         self.inputs = {}  # the named inputs of the samples
+        self.heads = []  # of a pass of training: an auxiliary head and its result
         self.counts, self.dropouts = {}, 0
         self.types, self.pairs, self.last = set(), set(), "input"
         self.penalties = []  # name and factor of an L2 penalty, one entry for each layer that asks for it
@@ -293,6 +294,13 @@ class Network:
     def gated(self, layer, prefix, x):
         gate, up = self.branches(layer, prefix, x, ("gate", "gate."), ("up", "up."))
         return self.run.activation(layer.get("function", "silu"), gate) * up
+
+    def auxiliary_head(self, layer, prefix, x):
+        last, image = self.run.last, self.image
+        y = self.sequence(layer["layers"], prefix, x)
+        self.run.last, self.image = last, image
+        self.run.heads.append((layer, y))
+        return x
 
     def penalise(self, layer, name):
         if layer.get("l2", 0) > 0:

@@ -32,14 +32,14 @@ class Files {
 
 class InputsOfModels : public testing::Test {
  protected:
-  // Twelve samples of four columns, a weight and a class.
+  // Twelve samples of four columns, a weight and a class, which is there twice.
   std::string table() const {
-    std::string text = "a,b,c,d,kind,weight,y\n";
+    std::string text = "a,b,c,d,kind,weight,again,y\n";
     for (int i = 0; i < 12; ++i) {
       for (const double step : {0.3, 0.7, 1.1, 1.9})
         text += std::to_string(std::sin(i * step)) + ",";
-      text +=
-          std::to_string(i % 5) + "," + std::to_string(i % 3) + "," + std::to_string(i % 2) + "\n";
+      text += std::to_string(i % 5) + "," + std::to_string(i % 3) + "," + std::to_string(i % 2) +
+              "," + std::to_string(i % 2) + "\n";
     }
     return files_.write("table.csv", text);
   }
@@ -207,6 +207,104 @@ TEST_F(InputsOfModels, WeightsAreOfRegressionsAndMetrics) {
     EXPECT_NEAR(losses(), loss_sum / weights, 1e-12) << loss;
     EXPECT_TRUE(std::isfinite(e.loss));
   }
+}
+
+// ---- a second label
+
+std::string with_head(const std::string& keys) {
+  return "[model]\ninput = [2]\nlayers = [ { type = \"linear\", features = 5, activation = "
+         "\"tanh\" "
+         "}, { type = \"linear\", features = 2 }, { type = \"auxiliary_head\", " +
+         keys + " } ]\n";
+}
+
+constexpr const char* kSecond = R"(features = ["c", "d"]
+input = [
+  { name = "second", columns = ["again"], type = "int32" },
+  { name = "kind", columns = ["kind"], type = "int32" },
+  { name = "numbers", columns = ["a", "b"] },
+]
+)";
+
+// A head that compares the output with the same labels again is a larger learning rate.
+TEST_F(InputsOfModels, AnAuxiliaryHeadAddsItsLossInTraining) {
+  const std::string branch =
+      "layers = [ { type = \"flatten\" } ], target = \"second\", loss_weight = 0.5";
+  Job with(with_head(branch) + training(kSecond), "reference", {{"optimizer.lr", "0.2"}});
+  Job plain(std::string("[model]\ninput = [2]\nlayers = [ ") + kBehind + training(kSecond),
+            "reference", {{"optimizer.lr", "0.3"}});
+  const Numbers losses = with.step(7), alone = plain.step(7);
+  for (size_t i = 0; i < 7; ++i) EXPECT_NEAR(losses[i], 1.5 * alone[i], 1e-12);
+  const Numbers a = outputs(with), b = outputs(plain);
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-12);
+  const auto validation = [](Job& job) {
+    data::Loader loader(job.data.train, validation_loader_options(job.config));
+    return job.trainer->evaluate(loader).loss;
+  };
+  EXPECT_NEAR(validation(with), validation(plain), 1e-12);
+}
+
+TEST_F(InputsOfModels, AnAuxiliaryHeadMayCompareNumbers) {
+  for (const char* loss : {"mean_squared_error", "mean_absolute_error", "huber"}) {
+    Job job(
+        with_head("layers = [ { type = \"linear\", features = 2 } ], target = \"numbers\", loss "
+                  "= \"" +
+                  std::string(loss) + "\"") +
+            training(kSecond),
+        "reference");
+    const Numbers losses = job.step(12);
+    EXPECT_LT(losses.back(), losses.front()) << loss;
+  }
+}
+
+TEST_F(InputsOfModels, TargetsOfHeadsThatDoNotFitAreRefused) {
+  const auto refused = [&](const std::string& features, const std::string& target) {
+    return refusal(with_head("layers = [ { type = \"linear\", features = " + features +
+                             " } ], target = \"" + target + "\"") +
+                   training(kSecond));
+  };
+  EXPECT_EQ(refused("5", "kind"), "taken");
+  EXPECT_THAT(refused("4", "kind"),
+              AllOf(HasSubstr("layer 'aux1' gives 4 classes"), HasSubstr("the labels 0 to 4")));
+  EXPECT_THAT(refused("4", "numbers"),
+              AllOf(HasSubstr("\"numbers\" as [1] of integers"), HasSubstr("[2] of numbers")));
+  EXPECT_THAT(refused("4", "other"), HasSubstr("the model reads the input \"other\""));
+}
+
+// The label of a sample beside the labels of its tokens counts once, whatever weights these have.
+TEST_F(InputsOfModels, AHeadMayHaveOneLabelForASampleOfManyLabels) {
+  const auto model = [&](const std::string& head) {
+    return "[model]\ninput = [6]\nlayers = [ { type = \"embedding\", vocabulary = 256, features = "
+           "4 }" +
+           head +
+           ", { type = \"linear\", features = 256 } ]\n[training]\nglobal_batch_size = 3\n"
+           "dtype = \"float64\"\n[dataset]\nformat = \"text\"\ntokenizer = \"byte\"\npath = \"" +
+           files_.write("text.txt", "a text of more than one window, so that there is data") +
+           "\"\n";
+  };
+  // Its outputs are 0: the loss of two classes is log(2).
+  const std::string head =
+      ", { type = \"auxiliary_head\", target = \"next\", loss_weight = 0.25, layers = [ { type = "
+      "\"global_avg_pool\" }, { type = \"linear\", features = 2, init = { constant = 0 } } ] }";
+  const auto loss = [&](const std::string& toml) {
+    const config::Config config = test::parse(toml);
+    const data::DatasetPair data = open_data(config, "/usr/share/datasets");
+    data::SampleSpec spec = data.train->spec();
+    spec.inputs.push_back({"next", {1}, true, 0, 1});
+    const auto programs =
+        std::make_shared<StepPrograms>(config, spec, test::open_device("reference"),
+                                       exec::CompileOptions{{.tune = exec::Tune::kOff}});
+    Trainer trainer(programs);
+    data::Batch batch = data::zero_batch(spec, 3);
+    batch.inputs[0].integers = {0, 1, 1};
+    batch.positions[2] = -1;  // padding
+    batch.valid = batch.global_valid = 2;
+    trainer.step(batch, 0);
+    return trainer.next_result(true)->loss;
+  };
+  const std::string first_weights = ", { type = \"block\", layers = [ { type = \"gelu\" } ] }";
+  EXPECT_NEAR(loss(model(first_weights + head)), loss(model(first_weights)) + 0.25 * std::log(2.0),
+              1e-12);
 }
 
 // ---- documents
