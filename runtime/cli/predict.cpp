@@ -16,27 +16,27 @@
 #include "runtime/error.h"
 #include "runtime/launch/open_device.h"
 #include "runtime/launch/run_ranks.h"
+#include "runtime/model/layer_types.h"
+#include "runtime/model/network.h"
 #include "runtime/step/ranks.h"
 #include "runtime/train/formatted.h"
 #include "runtime/train/open.h"
 #include "runtime/train/step_programs.h"
-#include "runtime/train/weights.h"
 
 namespace runtime::cli {
 
 const char* data_search_path() { return std::getenv("RUNTIME_DATA_PATH"); }
 
 Opened open_model(const launch::Rank& rank, const config::Config& config,
-                  const data::SampleSpec& spec, const data::TensorFile& weights,
-                  const std::string& path) {
+                  const data::SampleSpec& spec) {
   const auto device = launch::open_device(config, *rank.registry, rank.place.local_rank, nullptr);
   const auto fallback =
       launch::open_fallback(config, *rank.registry, *device, rank.place.local_rank);
   const auto programs = std::make_shared<train::StepPrograms>(
       config, spec, device, train::compile_options(config, fallback));
+  programs->set_inference();
   auto trainer = std::make_unique<train::Trainer>(programs);
   print_notes(*programs);
-  trainer->set_weights(weights, path);
   return {programs, std::move(trainer)};
 }
 
@@ -128,6 +128,15 @@ void print_row(const Row& row, bool csv, bool first) {
   fmt::print("{}\n", fmt::join(fields, ","));
 }
 
+// The named inputs of the samples that the model reads outside training.
+std::set<std::string> inputs_of_predictions(const config::Model& model) {
+  const model::Network network =
+      model::build_network(model::model_from_config(model), {.training = false});
+  std::set<std::string> names;
+  for (const model::NamedInput& input : network.inputs) names.insert(input.name);
+  return names;
+}
+
 // The configuration with the samples of `path` as its only ones.
 config::Config with_data(config::Config config, const std::string& path) {
   std::error_code error;
@@ -138,16 +147,17 @@ config::Config with_data(config::Config config, const std::string& path) {
   config::Dataset& d = config.dataset;
   d.path = path;
   d.target_path = d.validation_path = d.validation_target_path = "";
+  const std::set<std::string> read = inputs_of_predictions(config.model);
   for (const config::DatasetInput& input : d.inputs) {
-    if (input.path.empty() || input.name == config.training.sample_weights) continue;
+    if (input.path.empty() || !read.contains(input.name)) continue;
     throw ConfigurationError("--data gives only the features, and the input " + input.name +
                              " has a file of its own; set dataset.path and the paths of "
                              "[[dataset.input]] in a configuration that extends this one");
   }
-  // New samples need no weights; but where all other columns are features, theirs must be known.
+  // New samples need no weights and no second labels; but where all other columns are features,
+  // theirs must be known.
   std::erase_if(d.inputs, [&](const config::DatasetInput& input) {
-    return input.name == config.training.sample_weights &&
-           (!input.path.empty() || !d.features.empty());
+    return !read.contains(input.name) && (!input.path.empty() || !d.features.empty());
   });
   config.training.sample_weights.clear();
   d.validation_split = 0;
@@ -169,8 +179,7 @@ Samples open_samples(const config::Config& config, const data::DatasetPair& data
 // prediction has the same bits whichever other samples the file holds. Few enough rows for one.
 constexpr int64_t kMostRows = 64;
 
-void write_predictions(const launch::Rank& rank, const PredictArguments& arguments,
-                       const data::TensorFile& weights) {
+void write_predictions(const launch::Rank& rank, const PredictArguments& arguments) {
   config::Config config = step::resolve_ranks(rank.config, 1);
   if (!arguments.data.empty()) config = with_data(std::move(config), arguments.data);
   config.training.global_batch_size = std::min(config.training.global_batch_size, kMostRows);
@@ -179,7 +188,7 @@ void write_predictions(const launch::Rank& rank, const PredictArguments& argumen
                        {.weights = arguments.weights, .needs_targets = arguments.data.empty()});
   print_notes(data);
   const Samples samples = open_samples(config, data, arguments);
-  const Opened model = open_model(rank, config, data.train->spec(), weights, arguments.weights);
+  const Opened model = open_model(rank, config, data.train->spec());
   data::LoaderOptions batches = train::validation_loader_options(config);
   batches.last_batch = data::LastBatch::kPad;
   data::Loader loader(samples.part, batches);
@@ -223,7 +232,9 @@ void run_predict(const PredictArguments& arguments) {
   run.config = arguments.config.load();
   run.config.launch.ranks = 1;
   run.config.parallelism = {};
-  run.config.model.init_from.clear();
+  run.config.model.init_from = arguments.weights;
+  run.config.model.init_except.clear();  // they are about the file that training started from
+  run.config.model.init_append.clear();
   run.services = host_services();
   run.body = [&](launch::Rank& rank) {
     if (!rank.main()) return;
@@ -233,13 +244,12 @@ void run_predict(const PredictArguments& arguments) {
     if (!arguments.data.empty() &&
         std::count(arguments.given.begin(), arguments.given.end(), "--part") > 0)
       throw ConfigurationError("--data has no parts; remove --part");
-    const data::TensorFile weights = data::read_safetensors(arguments.weights);
     if (masked)
-      fill_masks(rank, arguments, weights);
+      fill_masks(rank, arguments);
     else if (text)
-      write_text(rank, arguments, weights);
+      write_text(rank, arguments);
     else
-      write_predictions(rank, arguments, weights);
+      write_predictions(rank, arguments);
   };
   launch::run_ranks(run);
 }

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "runtime/cli/commands.h"
-#include "runtime/data/safetensors.h"
+#include "runtime/data/dataset.h"
 #include "runtime/launch/run_ranks.h"
 #include "runtime/train/step_programs.h"
 #include "runtime/train/trainer.h"
@@ -18,20 +18,17 @@ struct Opened {
   std::shared_ptr<train::StepPrograms> programs;
   std::unique_ptr<train::Trainer> trainer;
 };
-// Opens the device of the rank and gives the model these weights, which are of the file `path`.
+// Opens the device of the rank; the weights of the model are those of model.init_from.
 Opened open_model(const launch::Rank& rank, const config::Config& config,
-                  const data::SampleSpec& spec, const data::TensorFile& weights,
-                  const std::string& path);
+                  const data::SampleSpec& spec);
 
 // RUNTIME_DATA_PATH; null if it is not set.
 const char* data_search_path();
 
 // Prints a text that a language model continues, as it comes.
-void write_text(const launch::Rank& rank, const PredictArguments& arguments,
-                const data::TensorFile& weights);
+void write_text(const launch::Rank& rank, const PredictArguments& arguments);
 // Prints a text with its masks filled in by the most likely tokens, and the next likely ones.
-void fill_masks(const launch::Rank& rank, const PredictArguments& arguments,
-                const data::TensorFile& weights);
+void fill_masks(const launch::Rank& rank, const PredictArguments& arguments);
 
 }  // namespace runtime::cli
 

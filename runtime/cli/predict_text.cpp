@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <map>
 #include <numeric>
 #include <set>
 
 #include "runtime/cli/predict.h"
 #include "runtime/config/choices.h"
 #include "runtime/data/preparation.h"
+#include "runtime/data/safetensors.h"
 #include "runtime/data/tokenizer.h"
 #include "runtime/data/tokens.h"
 #include "runtime/error.h"
@@ -33,13 +35,16 @@ data::DatasetOptions options_without_files(config::Config config) {
   return train::data_options(config, data_search_path());
 }
 
+// What a file of weights says of them.
+using Metadata = std::map<std::string, std::string>;
+
 // Opens the data set only if neither the configuration nor the weights tell the vocabulary.
 data::SampleSpec text_spec(const config::Config& config, const plugins::host::Registry& registry,
-                           const data::DatasetOptions& options, const data::TensorFile& weights) {
-  const auto characters = weights.metadata.find("characters");
+                           const data::DatasetOptions& options, const Metadata& weights) {
+  const auto characters = weights.find(train::kCharacters);
   data::SampleSpec spec;
   if (data::learns_characters(options.tokenizer)) {
-    if (characters == weights.metadata.end())
+    if (characters == weights.end())
       return train::open_data(config, data_search_path(), &registry).train->spec();
     spec.characters = characters->second;
   } else if (options.tokenizer.empty() && options.classes == 0) {
@@ -57,10 +62,10 @@ data::SampleSpec text_spec(const config::Config& config, const plugins::host::Re
 
 // Another tokenizer would give the ids of the model another meaning. Weights that were trained on a
 // file of ids do not say which one made it.
-void check_tokenizer(const data::DatasetOptions& options, const data::TensorFile& weights,
+void check_tokenizer(const data::DatasetOptions& options, const Metadata& weights,
                      const std::string& path) {
-  const auto saved = weights.metadata.find(train::kPreparation);
-  if (saved == weights.metadata.end()) return;
+  const auto saved = weights.find(train::kPreparation);
+  if (saved == weights.end()) return;
   const std::string before = data::parse_preparation(saved->second, path).tokenizer;
   const std::string now = data::tokenizer_identity(options);
   if (before.empty() || before == now) return;
@@ -130,16 +135,16 @@ config::Config for_one_sample(config::Config config) {
 
 }  // namespace
 
-void write_text(const launch::Rank& rank, const PredictArguments& arguments,
-                const data::TensorFile& weights) {
+void write_text(const launch::Rank& rank, const PredictArguments& arguments) {
   const config::Config config = for_one_sample(rank.config);
   const data::DatasetOptions options = options_without_files(rank.config);
+  const Metadata weights = data::read_safetensors_metadata(arguments.weights);
   const data::SampleSpec spec = text_spec(config, *rank.registry, options, weights);
   const auto tokenizer = data::make_tokenizer(options, spec.characters, spec.classes);
   check_tokenizer(options, weights, arguments.weights);
   const std::vector<int32_t> prompt = prompt_of(arguments, *tokenizer);
   const std::set<int32_t> ends = end_tokens(arguments, options, *tokenizer);
-  const Opened model = open_model(rank, config, spec, weights, arguments.weights);
+  const Opened model = open_model(rank, config, spec);
   train::Generator generator(*model.programs, arguments.sampling, prompt);
   tokenizer::TextStream text(*tokenizer);
   if (!arguments.chat) {
@@ -162,11 +167,11 @@ void write_text(const launch::Rank& rank, const PredictArguments& arguments,
   std::cout << text.finish() << std::endl;
 }
 
-void fill_masks(const launch::Rank& rank, const PredictArguments& arguments,
-                const data::TensorFile& weights) {
+void fill_masks(const launch::Rank& rank, const PredictArguments& arguments) {
   constexpr int64_t kShown = 5;  // tokens for each mask
   const config::Config config = for_one_sample(rank.config);
   const data::DatasetOptions options = options_without_files(rank.config);
+  const Metadata weights = data::read_safetensors_metadata(arguments.weights);
   const data::SampleSpec spec = text_spec(config, *rank.registry, options, weights);
   const auto tokenizer = data::make_tokenizer(options, spec.characters, spec.classes);
   check_tokenizer(options, weights, arguments.weights);
@@ -181,7 +186,7 @@ void fill_masks(const launch::Rank& rank, const PredictArguments& arguments,
     throw ConfigurationError("--prompt has no " + options.mask_token +
                              "; expected one for each token that the model is to fill in");
   }
-  const Opened model = open_model(rank, config, spec, weights, arguments.weights);
+  const Opened model = open_model(rank, config, spec);
   data::Batch batch = data::zero_batch(spec, 1);
   std::copy(ids.begin(), ids.end(), batch.features.begin());
   auto& documents = batch.inputs[*spec.find_input("documents")].integers;

@@ -227,6 +227,7 @@ void StepPrograms::add_notes(const std::vector<std::string>& notes) {
 }
 
 StepProgram& StepPrograms::any_program(const step::AfterPass& after) {
+  if (inference_) return get(whole(Purpose::kEvaluation, nominal_rows()), after);
   const bool apart =
       step::is_asynchronous(config_, world_size());  // the owners update the parameters
   return get(whole(apart ? Purpose::kMicroStep : Purpose::kTraining, nominal_rows()), after);

@@ -73,7 +73,8 @@ class StepPrograms {
   // That call calls `after` after each pass.
   StepProgram& get(const step::StepForm& form, const step::AfterPass& after = nullptr);
   // A program in which this rank's parameters have addresses: the training step of nominal_rows()
-  // rows without accumulation; in asynchronous training, where owners update, the micro-step.
+  // rows without accumulation; in asynchronous training, where owners update, the micro-step; after
+  // set_inference() the evaluation.
   StepProgram& any_program(const step::AfterPass& after = nullptr);
   int64_t nominal_rows() const;  // of each micro-batch or virtual shard of a full batch
 
@@ -106,6 +107,9 @@ class StepPrograms {
   void set_stages(std::vector<parallel::StagedLayer> stages) {
     strategy_.pipeline.stages = std::move(stages);
   }
+  // Nothing will be trained: there are no gradients and no state of an optimizer, and any_program()
+  // is an evaluation. To be called before the first program is made.
+  void set_inference() { inference_ = true; }
   plugins::host::Stream& stream() { return stream_; }
   exec::Storage& storage() { return storage_; }
   exec::Arena& arena() { return arena_; }
@@ -153,6 +157,7 @@ class StepPrograms {
   uint64_t most_input_bytes_ = 0;
   std::vector<std::string> notes_;
   bool has_batch_norm_ = false;
+  bool inference_ = false;
   data::LabelWeights label_weights_;
   std::map<step::StepForm, StepProgram> programs_;
   // By purpose, rows of the global batch, rows of this rank, and whether some rows are padding.
