@@ -117,6 +117,7 @@ void Replicate::copy(const Node& node, int first, int count, NodeList& out) {
   }
   for (int s = first; s < first + count; ++s) {
     out.push_back(copied(node, s));
+    if (node.collective && !node.collective->wait) continue;  // its output is not there yet
     for (ValueId v : node.outputs) {
       if (adds(s) && v != kNone && graph_.storage(v) == buffers_.gradients)
         accumulate(v, s, node.layer, out);

@@ -8,9 +8,10 @@
 
 namespace runtime::train {
 
-// As Llama: heads that share keys, rotary positions, a window, dropout on attention's weights, and
-// documents that are packed into a window. A table of rows by the place in a document is added, so
-// that a model reads all inputs of such samples.
+// As Llama: heads that share keys and whose queries and keys are normalised, rotary positions, a
+// window, dropout on attention's weights, and documents that are packed into a window. A second
+// label of each token is its place in the document. A table of rows by the place in a document is
+// added, so that a model reads all inputs of such samples.
 inline const std::string kSmallLlama = R"(
 [model]
 input = [12]
@@ -25,8 +26,8 @@ layers = [
     { type = "residual", prefix = false, layers = [
       { type = "rms_norm", name = "before" },
       { type = "attention", prefix = false, heads = 4, key_heads = KEYS, causal = true, window = 5, dropout = 0.1, documents = "documents", query = [
-          { type = "linear", name = "q", features = 16 }, { type = "rotary", heads = 4 } ], key = [
-          { type = "linear", name = "k", features = WIDTH, bias = false }, { type = "rotary", heads = KEYS } ], value = [
+          { type = "linear", name = "q", features = 16 }, { type = "rms_norm", name = "q_norm", heads = 4, eps = 0.1 }, { type = "rotary", heads = 4 } ], key = [
+          { type = "linear", name = "k", features = WIDTH, bias = false }, { type = "rms_norm", name = "k_norm", heads = KEYS, eps = 0.1 }, { type = "rotary", heads = KEYS } ], value = [
           { type = "linear", name = "v", features = WIDTH, bias = false } ] },
       { type = "linear", name = "o", features = 16, bias = false } ] },
     { type = "residual", prefix = false, layers = [
@@ -38,6 +39,7 @@ layers = [
       { type = "linear", name = "down", features = 16, bias = false } ] },
   ] },
   { type = "rms_norm", name = "norm" },
+  { type = "auxiliary_head", target = "positions", loss_weight = 0.3, layers = [ { type = "linear", name = "place", features = 12 } ] },
   { type = "linear", name = "head", features = 9, bias = false },
 ]
 [training]
