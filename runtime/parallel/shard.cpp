@@ -412,20 +412,34 @@ class Shard {
     emit_split(std::move(n), out);
   }
 
-  // The rank's heads of keys and values: those that it has, or of whole ones the head that all of
-  // its `heads` of queries from `first` on read, each of `group`. False if there are no such.
-  bool take_keys(Node& n, int64_t shared, int64_t first, int64_t heads, int64_t group) {
-    for (size_t i = 1; i < 3; ++i) {
-      const int64_t width = whole_width(n.inputs[i]), depth = width / shared;
-      const Split* const s = split(n.inputs[i]);
-      if (s != nullptr) {
+  // Whether each rank finds the heads of keys and values for its heads of queries, of which `q` is
+  // the part of this rank: its own, or of whole ones either those of its groups of queries or the
+  // one that all of its queries read. The answer is the same on all ranks.
+  bool keys_fit(const Node& n, const Split& q, int64_t shared, int64_t group) const {
+    const int64_t width = q.whole / (shared * group);  // of a head of queries
+    for (int rank = 0; rank < options_.ranks; ++rank) {
+      const Split own = part_of(q, rank, options_.ranks);
+      const int64_t first = own.begin / width, heads = own.length / width;
+      for (size_t i = 1; i < 3; ++i) {
+        const Split* const s = split(n.inputs[i]);
+        const int64_t depth = whole_width(n.inputs[i]) / shared;
+        if (s == nullptr) {
+          const bool one = first / group == (first + heads - 1) / group;
+          if (!one && (first % group != 0 || heads % group != 0)) return false;
+          continue;
+        }
+        const Split keys = part_of(*s, rank, options_.ranks);
         if (s->axis != last_axis(n.inputs[i]) || s->blocks != 1 ||
-            s->begin * group != first * depth || s->length * group != heads * depth)
+            keys.begin * group != first * depth || keys.length * group != heads * depth)
           return false;
-      } else if (first / group != (first + heads - 1) / group) {
-        return false;
       }
     }
+    return true;
+  }
+
+  // The keys and values of this rank, for its `heads` of queries from `first` on.
+  void take_keys(Node& n, int64_t shared, int64_t first, int64_t heads, int64_t group) {
+    const int64_t own = std::max<int64_t>(heads / group, 1);
     for (size_t i = 1; i < 3; ++i) {
       if (split(n.inputs[i]) != nullptr) continue;
       const int64_t depth = whole_width(n.inputs[i]) / shared;
@@ -433,10 +447,9 @@ class Shard {
                                          .whole = shared * depth,
                                          .unit = depth,
                                          .begin = first / group * depth,
-                                         .length = depth});
+                                         .length = own * depth});
     }
-    set_attribute(n, RT_ATTR_KEY_HEADS, std::max<int64_t>(heads / group, 1));
-    return true;
+    set_attribute(n, RT_ATTR_KEY_HEADS, own);
   }
 
   int64_t whole_width(ValueId v) const {
@@ -458,8 +471,9 @@ class Shard {
     const Split s = *split(q);
     const int64_t depth = whole_width(q) / heads;
     if (s.axis != last_axis(q) || s.blocks != 1 || s.unit % depth != 0) return plain(n);
-    const int64_t first = s.begin / depth, own = s.length / depth;
-    if (!take_keys(n, shared, first, own, heads / shared)) return plain(n);
+    const int64_t first = s.begin / depth, own = s.length / depth, group = heads / shared;
+    if (!keys_fit(n, s, shared, group)) return plain(n);
+    take_keys(n, shared, first, own, group);
     set_attribute(n, RT_ATTR_HEADS, own);
     set_attribute(n, RT_ATTR_FIRST_HEAD,
                   graph::integer_attribute(n, RT_ATTR_FIRST_HEAD, 0) + first);

@@ -69,14 +69,16 @@ Make gpt(int64_t heads) {
 
 // A block whose heads of queries share heads of keys; values have more columns. It has a window,
 // dropout and documents. Keys have no bias, whose gradient would consist of rounding errors.
-Make shared_keys(int64_t heads, int64_t key_heads) {
+// With `whole_keys` each rank has all of them.
+Make shared_keys(int64_t heads, int64_t key_heads, bool whole_keys = false) {
   return [=](TestModel& m) {
     const int64_t n = 2, length = 4, depth = 2, columns = 3;
     const ValueId x = m.layer_norm("ln", m.features({n, length, 6}));
     const ValueId q = m.linear("q", x, heads * depth), v = m.linear("v", x, key_heads * columns);
     m.build.layer = "k";
     const ValueId weights = m.parameter("k.weight", {key_heads * depth, 6});
-    const ValueId k = m.build.matmul(x, weights, false, true);
+    ValueId k = m.build.matmul(x, weights, false, true);
+    if (whole_keys) k = m.build.softmax(k);
     m.build.layer = "attn";
     graph::DotProductAttention form{.heads = heads, .key_heads = key_heads};
     form.causal = true;
@@ -141,6 +143,14 @@ TEST(Shard, HeadsThatShareKeysComputeWhatOneRankComputes) {
     EXPECT_EQ(graph::integer_attribute(*attention, RT_ATTR_KEY_HEADS, 0), key_heads == 8 ? 2 : 1);
   }
   EXPECT_LT(error(run_split(shared_keys(6, 3), 2), run_whole(shared_keys(6, 3))), kTolerance);
+  // Of whole keys each rank takes its part; three heads on two ranks are two and one.
+  for (const int64_t key_heads : {6, 3, 2, 1}) {
+    const Make make = shared_keys(6, key_heads, true);
+    for (const int ranks : {2, 4})
+      EXPECT_LT(error(run_split(make, ranks), run_whole(make)), kTolerance) << key_heads;
+  }
+  EXPECT_LT(error(run_split(shared_keys(3, 3, true), 2), run_whole(shared_keys(3, 3, true))),
+            kTolerance);
   // Heads that do not divide stay whole.
   EXPECT_LT(error(run_split(shared_keys(6, 2), 4), run_whole(shared_keys(6, 2))), kTolerance);
 }
