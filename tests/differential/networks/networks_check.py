@@ -40,7 +40,7 @@ import torch
 
 from exchange import read_safetensors, write_safetensors
 from networks_files import Failed, read_metrics, run, toml_text, types_of, write_data
-from networks_training import STATISTICS, Batches, Samples, Training, check_rules, start_values
+from networks_training import STATISTICS, Batches, Samples, Training, check_rules, rules_of, start_values
 from networks_twin import Network, Unsupported
 
 warnings.filterwarnings("ignore")
@@ -191,7 +191,7 @@ class Truth:
             if name.startswith("final ") and not self.is_statistic(name):
                 own = norm(value - self.start[name[6:]])
                 scale += 5 * self.case["config"]["optimizer"]["lr"] * max(self.largest, SMALL)  # five steps
-            limit = RELATIVE[dtype] * own + ROUNDINGS * ROUNDING[dtype] * scale
+            limit = RELATIVE[dtype] * own + ROUNDINGS * ROUNDING[dtype] * scale + self.signs_of_noise(name, dtype)
             error = single[name] if math.isfinite(single[name]) else 0.0
             limit += SENSITIVE * change[name] + share * error
             if half:
@@ -200,6 +200,16 @@ class Truth:
                 limit += (ROUNDINGS * ROUNDING[dtype]) ** 2
             found[name] = limit
         return found
+
+    def signs_of_noise(self, name, dtype):
+        """How far Lion moves the numbers of "final ..." whose gradient is rounding alone, of which it takes the sign, in five
+        steps."""
+        rules = [rule for rule in rules_of(self.case["config"]["optimizer"]) if rule["name"] == "lion"]
+        gradient = self.exact.get("gradient " + name[6:]) if name.startswith("final ") else None
+        if not rules or gradient is None:
+            return 0.0
+        count = np.count_nonzero(np.abs(gradient) < ROUNDINGS * ROUNDING[dtype] * self.largest)
+        return 2 * 5 * max(rule["lr"] for rule in rules) * math.sqrt(count)
 
     def kind_of(self, name):
         """The kind of parameter or statistic that a name "final ..." stands for; None for any other name."""
