@@ -389,14 +389,15 @@ class NetworkBuilder : NetworkParts {
         a.is_packed() ? side_by_side(build_, x, o) : branches_of(a, o, name, x);
     if (extends()) return extend_attention(build_, net_.cache, source, model_.input[0]);
     if (options_.cache == CacheUse::kFill) fill_cache(build_, net_.cache, source);
+    // A text that is continued is one document.
+    const bool divided = !a.documents.empty() && options_.cache == CacheUse::kNone;
+    // With dropout also in evaluation the general operation, so that ranks split weights alike.
+    const bool plain =
+        o.key_heads == o.heads && o.window == 0 && o.scale == 0 && o.probability == 0;
+    if (a.is_packed() && plain && !divided) return build_.attention(x, o.heads, o.causal);
     // Counted for evaluation too, as in a dropout layer.
     if (o.probability > 0) o.stream = dropouts_++;
     if (!options_.training) o.probability = 0;
-    // A text that is continued is one document.
-    const bool divided = !a.documents.empty() && options_.cache == CacheUse::kNone;
-    const bool plain = o.key_heads == o.heads && o.window == 0 && o.scale == 0;
-    if (a.is_packed() && plain && o.probability == 0 && !divided)
-      return build_.attention(x, o.heads, o.causal);
     const ValueId queries = value_of(build_, source.queries), keys = value_of(build_, source.keys);
     if (o.probability > 0 || divided) {
       read_step();
@@ -523,10 +524,12 @@ class NetworkBuilder : NetworkParts {
     y = in_order(y);
     image_ = image;
     build_.layer = layer;
-    if (options_.training) net_.heads.push_back(compared(head, name, y));
+    if (options_.cache == CacheUse::kNone) net_.heads.push_back(compared(head, name, y));
     return x;
   }
 
+  // Outside training nothing needs the target, and the samples may lack it. The network is the same
+  // nevertheless, so that ranks split weights as in training.
   HeadOutput compared(const AuxiliaryHead& head, const std::string& name, ValueId y) {
     const bool classes = config::loss_of(head.loss, true).of_classes();
     Dims rows = dims(y);
@@ -536,8 +539,13 @@ class NetworkBuilder : NetworkParts {
     if (classes) rows.pop_back();
     Dims of_sample(rows.begin() + 1, rows.end());
     if (of_sample.empty()) of_sample = {1};
-    const ValueId target = named_input(head.target, std::move(of_sample), classes);
-    return {name, y, net_.graph.reshape(target, rows), head.loss, head.loss_weight};
+    ValueId target = graph::kNone;
+    if (options_.training) {
+      target = net_.graph.reshape(named_input(head.target, std::move(of_sample), classes), rows);
+    } else {
+      target = input(name + ".target", rows, classes ? RT_INT32 : options_.dtype);
+    }
+    return {name, y, target, head.loss, head.loss_weight};
   }
 
   std::map<std::string, int> counts_;  // layers without a name, by prefix and type

@@ -52,9 +52,10 @@ struct NamedInput {
 struct HeadOutput {
   std::string layer;
   graph::ValueId output = graph::kNone;  // [N, D] or [N, .., C]
-  graph::ValueId target = graph::kNone;  // labels [N] or [N, ..], or numbers [N, D]
-  std::string loss;                      // a row of config::losses()
-  double weight = 1;                     // factor of the loss
+  // Labels [N] or [N, ..], or numbers [N, D]; outside training an input that nobody writes.
+  graph::ValueId target = graph::kNone;
+  std::string loss;   // a row of config::losses()
+  double weight = 1;  // factor of the loss
 };
 
 // The forward pass as a graph. The caller provides the values `features` (kInput), `inputs` and,
@@ -66,7 +67,7 @@ struct Network {
   graph::ValueId features = graph::kNone;  // [N, H, W, C], [N, D] or token ids [N, L]
   std::vector<NamedInput> inputs;          // with different names
   graph::ValueId output = graph::kNone;    // logits or predictions
-  std::vector<HeadOutput> heads;           // in training only
+  std::vector<HeadOutput> heads;           // none where a text is continued
   graph::ValueId step = graph::kNone;      // kNone if no layer needs it
   graph::ValueId sample_base = graph::kNone;
   graph::ValueId real = graph::kNone;

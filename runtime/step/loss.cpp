@@ -39,7 +39,7 @@ class Loss {
     classification() ? compare_with_labels(out) : compare_with_targets();
     const Purpose purpose = input_.form.purpose;
     const bool backward = input_.form.backward();
-    if (backward) add_heads();
+    add_heads(backward);
     if (backward) add_l2();
     if (purpose == Purpose::kGradients || !backward) keep_predictions();
     // The loss of a text that is continued is read by nothing, and a later pass removes it.
@@ -95,7 +95,8 @@ class Loss {
     return build_.regression_loss(op, output, target, weight, std::move(attributes));
   }
 
-  void add_heads() {
+  // Outside training their losses are read by nothing, and a later pass removes them.
+  void add_heads(bool backward) {
     for (const model::HeadOutput& head : values_.heads) {
       const ValueId weight = weight_of(head);
       const config::Loss& row = find_row("loss", head.loss, config::losses());
@@ -104,7 +105,7 @@ class Loss {
               ? build_.cross_entropy(head.output, head.target, weight)
               : loss_of_numbers(row.name, config::attributes_of(row, config::Training()),
                                 head.output, head.target, weight);
-      values_.loss = build_.add(values_.loss, loss);
+      if (backward) values_.loss = build_.add(values_.loss, loss);
     }
   }
 

@@ -233,6 +233,10 @@ StepProgram& StepPrograms::any_program(const step::AfterPass& after) {
   return get(whole(apart ? Purpose::kMicroStep : Purpose::kTraining, nominal_rows()), after);
 }
 
+void StepPrograms::set_stages(std::vector<parallel::StagedLayer> stages) {
+  strategy_.pipeline.stages = std::move(stages);
+}
+
 int64_t StepPrograms::nominal_rows() const {
   return step::nominal_rows(strategy_.batch, config_.training.global_batch_size, rank());
 }

@@ -104,9 +104,7 @@ class StepPrograms {
   // Gives ranks shares of a batch in proportion to these speeds, one for each rank of the data
   // axis; cuts the pipeline as given. To be called before the first program is made.
   void set_speeds(std::vector<double> speeds) { strategy_.batch.weights = std::move(speeds); }
-  void set_stages(std::vector<parallel::StagedLayer> stages) {
-    strategy_.pipeline.stages = std::move(stages);
-  }
+  void set_stages(std::vector<parallel::StagedLayer> stages);
   // Nothing will be trained: there are no gradients and no state of an optimizer, and any_program()
   // is an evaluation. To be called before the first program is made.
   void set_inference() { inference_ = true; }
@@ -156,8 +154,7 @@ class StepPrograms {
   const exec::Storage* owned_state_ = nullptr;
   uint64_t most_input_bytes_ = 0;
   std::vector<std::string> notes_;
-  bool has_batch_norm_ = false;
-  bool inference_ = false;
+  bool has_batch_norm_ = false, inference_ = false;
   data::LabelWeights label_weights_;
   std::map<step::StepForm, StepProgram> programs_;
   // By purpose, rows of the global batch, rows of this rank, and whether some rows are padding.

@@ -72,6 +72,21 @@ TEST_P(MeshForms, GptEqualsOneRank) {
   EXPECT_LT(mean_loss(one, 4, 2), mean_loss(one, 0, 2)) << "it has learned";
 }
 
+// Evaluation has no dropout, and all the same splits the weights as training does.
+TEST(MeshDropout, OfUnevenHeadsIsEvaluatedWithTheSameWeights) {
+  const GptFile file;
+  std::string toml = file.toml();
+  const auto change = [&](const std::string& from, const std::string& to) {
+    toml.replace(toml.find(from), from.size(), to);
+  };
+  change("features = 24", "features = 36");
+  change("heads = 2, causal = true", "heads = 3, causal = true, dropout = 0.2");
+  const Settings common = {{"dataset.validation_split", "0.1"}};
+  const Trace one = trace(toml, 1, 3, common);
+  const Difference d = largest_difference(trace(toml, 2, 3, common + mesh(2, 1)), one);
+  EXPECT_LT(d.relative, kFloat64Tolerance) << d.name;
+}
+
 // Statistics are gathered and updated once, however often activations are computed.
 TEST(MeshResNet, RecomputationChangesNothing) {
   for (const auto& [tensor, pipeline] : {std::pair(2, 1), {1, 2}, {2, 2}}) {

@@ -52,7 +52,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_P(Meshes, LlamaWithPackedDocuments) {
   const GptFile text;
-  expect_one_ranks(small_llama(text, 2));
+  expect_one_ranks(small_llama(text, 2), {{"dataset.validation_split", "0.1"}});
 }
 
 // There are more ranks than heads of keys.
