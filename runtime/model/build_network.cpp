@@ -391,7 +391,8 @@ class NetworkBuilder : NetworkParts {
     if (options_.cache == CacheUse::kFill) fill_cache(build_, net_.cache, source);
     // A text that is continued is one document.
     const bool divided = !a.documents.empty() && options_.cache == CacheUse::kNone;
-    // With dropout also in evaluation the general operation, so that ranks split weights alike.
+    // With dropout, an evaluation has the general operation too, so that it splits weights over
+    // ranks as training does.
     const bool plain =
         o.key_heads == o.heads && o.window == 0 && o.scale == 0 && o.probability == 0;
     if (a.is_packed() && plain && !divided) return build_.attention(x, o.heads, o.causal);

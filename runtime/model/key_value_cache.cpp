@@ -28,9 +28,12 @@ class TokenWise {
       // A second copy of a layer finds what a third one finds.
       for (int64_t i = 0; i < std::min<int64_t>(layer.repeat, 2); ++i) {
         if (!std::visit([&](const auto& kind) { return fits(kind); }, layer.kind)) return false;
+        const bool outer = in_head_;
+        in_head_ |= std::holds_alternative<AuxiliaryHead>(layer.kind);
         for (const std::vector<Layer>* inside : lists_of(layer)) {
           if (!all(*inside)) return false;
         }
+        in_head_ = outer;
       }
       return true;
     });
@@ -50,10 +53,16 @@ class TokenWise {
     return embedded_ && kEachTokenAlone;
   }
   bool fits(const Embedding&) { return !std::exchange(embedded_, true); }
-  bool fits(const Attention& attention) { return embedded_ && attention.options.causal; }
+  bool fits(const Attention& attention) {
+    return embedded_ && attention.options.causal && !in_head_;
+  }
+  // In a head, whose result nothing reads, what has no weights for each token.
+  bool fits(const GlobalAvgPool& pool) { return in_head_ && pool.documents.empty(); }
+  bool fits(const FirstToken&) { return in_head_; }
   bool fits(const Block&) { return true; }
 
   bool embedded_ = false;  // before, a layer would see token ids as features
+  bool in_head_ = false;   // of auxiliary heads
 };
 
 // Adds a tensor of the cache of the current layer; `what` is "keys" or "values".

@@ -404,7 +404,7 @@ class Shard {
       return plain(n);
     }
     const Split s = *split(x);
-    if (s.axis != last_axis(x) || s.blocks != dims(x).back() / width || s.unit % depth != 0)
+    if (s.axis != last_axis(x) || s.blocks != whole_width(x) / width || s.unit % depth != 0)
       return plain(n);
     set_attribute(n, RT_ATTR_HEADS, s.length / depth);
     Split out = s;
@@ -429,7 +429,7 @@ class Shard {
           continue;
         }
         const Split keys = part_of(*s, rank, options_.ranks);
-        if (s->axis != last_axis(n.inputs[i]) || s->blocks != 1 ||
+        if (s->axis != last_axis(n.inputs[i]) || s->blocks != 1 || s->unit % depth != 0 ||
             keys.begin * group != first * depth || keys.length * group != heads * depth)
           return false;
       }

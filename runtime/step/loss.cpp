@@ -95,7 +95,8 @@ class Loss {
     return build_.regression_loss(op, output, target, weight, std::move(attributes));
   }
 
-  // Outside training their losses are read by nothing, and a later pass removes them.
+  // Outside training nothing reads their losses, and a later pass removes them; a pipeline still
+  // sends what they compare to its last stage.
   void add_heads(bool backward) {
     for (const model::HeadOutput& head : values_.heads) {
       const ValueId weight = weight_of(head);

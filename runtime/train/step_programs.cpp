@@ -125,7 +125,7 @@ void check_model(const config::Config& config, const data::SampleSpec& spec) {
   const model::Model model = model::model_from_config(config.model);
   check_input(model.input, spec);
   check_metrics(config.validation.metrics, spec);
-  step::build_step({model, make_recipe(config, spec), {}, {.purpose = Purpose::kEvaluation}});
+  step::build_step({model, make_recipe(config, spec), {}, {.purpose = Purpose::kGradients}});
 }
 
 StepPrograms::StepPrograms(const config::Config& config, const data::SampleSpec& spec,
@@ -227,7 +227,8 @@ void StepPrograms::add_notes(const std::vector<std::string>& notes) {
 }
 
 StepProgram& StepPrograms::any_program(const step::AfterPass& after) {
-  if (inference_) return get(whole(Purpose::kEvaluation, nominal_rows()), after);
+  if (inference_)
+    return get(whole(Purpose::kEvaluation, config_.training.global_batch_size), after);
   const bool apart =
       step::is_asynchronous(config_, world_size());  // the owners update the parameters
   return get(whole(apart ? Purpose::kMicroStep : Purpose::kTraining, nominal_rows()), after);

@@ -105,9 +105,10 @@ class StepPrograms {
   // axis; cuts the pipeline as given. To be called before the first program is made.
   void set_speeds(std::vector<double> speeds) { strategy_.batch.weights = std::move(speeds); }
   void set_stages(std::vector<parallel::StagedLayer> stages);
-  // Nothing will be trained: there are no gradients and no state of an optimizer, and any_program()
-  // is an evaluation. To be called before the first program is made.
+  // Nothing will be trained, on one rank: there are no gradients, no state of an optimizer and no
+  // moving average, and any_program() is an evaluation. To be called before the first program.
   void set_inference() { inference_ = true; }
+  bool inference() const { return inference_; }
   plugins::host::Stream& stream() { return stream_; }
   exec::Storage& storage() { return storage_; }
   exec::Arena& arena() { return arena_; }

@@ -18,7 +18,9 @@ class WeightAverage {
       : programs_(programs), parameters_(parameters) {}
 
   // Whether the run has one.
-  bool exists() const { return programs_.config().optimizer.average_decay > 0; }
+  bool exists() const {
+    return programs_.config().optimizer.average_decay > 0 && !programs_.inference();
+  }
   // Begins the average with the present weights. Does nothing without an average.
   void start();
   // Puts the average in the place of the weights; returns the weights of this rank for restore().

@@ -204,12 +204,17 @@ class Truth:
     def signs_of_noise(self, name, dtype):
         """How far Lion moves the numbers of "final ..." whose gradient is rounding alone, of which it takes the sign, in five
         steps."""
-        rules = [rule for rule in rules_of(self.case["config"]["optimizer"]) if rule["name"] == "lion"]
         gradient = self.exact.get("gradient " + name[6:]) if name.startswith("final ") else None
-        if not rules or gradient is None:
+        if gradient is None:
+            return 0.0
+        optimizer = self.case["config"]["optimizer"]
+        own = [i for i, table in enumerate(optimizer.get("group", []))
+               if any(fnmatch.fnmatchcase(name[6:], pattern) for pattern in table["parameters"])]
+        rule = rules_of(optimizer)[own[0] + 1 if own else 0]
+        if rule["name"] != "lion":
             return 0.0
         count = np.count_nonzero(np.abs(gradient) < ROUNDINGS * ROUNDING[dtype] * self.largest)
-        return 2 * 5 * max(rule["lr"] for rule in rules) * math.sqrt(count)
+        return 2 * 5 * rule["lr"] * math.sqrt(count)
 
     def kind_of(self, name):
         """The kind of parameter or statistic that a name "final ..." stands for; None for any other name."""

@@ -114,7 +114,7 @@ class Pass:
         self.step, self.base, self.seed = step, base, seed
         self.declared = None  # name -> Parameter, while parameters are declared
         self.inputs = {}  # the named inputs of the samples
-        self.heads = []  # of a pass of training: an auxiliary head and its result
+        self.heads = []  # each auxiliary head and its result
         self.counts, self.dropouts = {}, 0
         self.types, self.pairs, self.last = set(), set(), "input"
         self.penalties = []  # name and factor of an L2 penalty, one entry for each layer that asks for it

@@ -226,6 +226,62 @@ TEST_F(Predict, ClassesAndProbabilities) {
               HasSubstr("none.safetensors"));
 }
 
+// What only training reads need not be in the file.
+TEST_F(Predict, NeedsNoSecondLabelAndNoWeight) {
+  std::string table = "a,b,kind,weight,y\n", features = "a,b\n";
+  for (int i = 0; i < 12; ++i) {
+    const std::string both = std::to_string(i * 7 % 5) + "," + std::to_string(i * 3 % 4);
+    table += both + "," + std::to_string(i % 3) + ",2," + std::to_string(i % 2) + "\n";
+    features += both + "\n";
+  }
+  folder_.write("table.csv", table);
+  folder_.write("new.csv", features);
+  folder_.write("heads.toml", R"(
+[model]
+input = [2]
+layers = [
+  { type = "linear", features = 4, activation = "tanh" },
+  { type = "auxiliary_head", target = "kind", layers = [ { type = "linear", features = 3 } ] },
+  { type = "linear", features = 2 },
+]
+[dataset]
+format = "csv"
+path = "table.csv"
+target = "y"
+features = ["a", "b"]
+input = [
+  { name = "kind", columns = ["kind"], type = "int32" },
+  { name = "weight", columns = ["weight"] },
+]
+[training]
+global_batch_size = 4
+epochs = 2
+sample_weights = "weight"
+[optimizer]
+name = "adam"
+average_decay = 0.9
+[device]
+backend = "reference"
+)");
+  output({"train", "heads.toml", "--set", "job.dump_folder=run"});
+  const auto given = lines_of(output({"predict", "run/config.toml", "--part", "train"}));
+  const auto bare = lines_of(output({"predict", "run/config.toml", "--data", "new.csv"}));
+  ASSERT_EQ(given.size(), 12u);
+  ASSERT_EQ(bare.size(), 12u);
+  for (size_t i = 0; i < bare.size(); ++i) {
+    const json a = json::parse(given[i]), b = json::parse(bare[i]);
+    EXPECT_EQ(a["predicted"], b["predicted"]);
+    EXPECT_EQ(a["probability"], b["probability"]);
+    EXPECT_FALSE(b.contains("label"));
+  }
+  EXPECT_THAT(
+      refused({"config", "check", "heads.toml", "--set",
+               "dataset.input=[{ name = \"other\", columns = [\"kind\"], type = \"int32\" }, "
+               "{ name = \"weight\", columns = [\"weight\"] }]"},
+              2),
+      HasSubstr("the model reads the input \"kind\""));
+}
+
 TEST_F(Predict, Numbers) {
   const std::vector<std::string> set = {"--set", "dataset.task=regression", "--set",
                                         "dataset.classes=0"};

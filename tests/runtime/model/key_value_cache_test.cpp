@@ -55,6 +55,20 @@ TEST(CanExtend, NotModelsWhoseTokensSeeLaterOnesOrIds) {
       can_extend(model_of_layers("{ type = \"conv2d\", channels = 2, kernel = 1 }", "[1, 4, 4]")));
 }
 
+// Nothing reads the result of a head where a text is continued, but its weights have to be those of
+// training.
+TEST(CanExtend, HeadsWithoutWeightsForEachToken) {
+  const auto with = [](const std::string& layers) {
+    return model_of_layers(kEmbedding + "{ type = \"auxiliary_head\", target = \"t\", layers = [" +
+                           layers + "{ type = \"linear\", features = 2 } ] }, " + kAttention);
+  };
+  EXPECT_TRUE(can_extend(with("")));
+  EXPECT_TRUE(can_extend(with("{ type = \"global_avg_pool\" },")));
+  EXPECT_TRUE(can_extend(with("{ type = \"first_token\" },")));
+  EXPECT_FALSE(can_extend(with("{ type = \"flatten\" },")));
+  EXPECT_FALSE(can_extend(with(kAttention)));
+}
+
 TEST(KeyValueCache, OneTokenHasTheParametersAndTheCacheOfAWindow) {
   const Model m = model_of_layers(kEmbedding + "{ type = \"position_embedding\" }," + kAttention);
   NetworkOptions options;

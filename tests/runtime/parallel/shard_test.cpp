@@ -125,6 +125,18 @@ TEST(Shard, ATransformerComputesWhatOneRankComputes) {
   for (const int ranks : {2, 4}) EXPECT_LT(error(run_split(gpt(4), ranks), expected), kTolerance);
 }
 
+const Node& attention_of(const Built& built) {
+  return *std::find_if(built.graph.nodes.begin(), built.graph.nodes.end(), [](const Node& n) {
+    return n.op == RT_OP_DOT_PRODUCT_ATTENTION || n.op == RT_OP_ATTENTION;
+  });
+}
+
+// Each rank computes its heads of a packed attention; the layer behind it is cut by rows.
+TEST(Shard, APackedAttentionIsSplitByHeads) {
+  const Built b = build_split(gpt(4), {.rank = 1, .ranks = 2}, true);
+  EXPECT_EQ(graph::integer_attribute(attention_of(b), RT_ATTR_HEADS, 0), 2);
+}
+
 // More heads of keys than ranks, as many, fewer, and one.
 TEST(Shard, HeadsThatShareKeysComputeWhatOneRankComputes) {
   for (const int64_t key_heads : {8, 4, 2, 1}) {
@@ -151,6 +163,14 @@ TEST(Shard, HeadsThatShareKeysComputeWhatOneRankComputes) {
   }
   EXPECT_LT(error(run_split(shared_keys(3, 3, true), 2), run_whole(shared_keys(3, 3, true))),
             kTolerance);
+  const Built six = build_split(shared_keys(6, 6, true), {.rank = 1, .ranks = 2}, true);
+  const Node& own = attention_of(six);
+  EXPECT_EQ(graph::integer_attribute(own, RT_ATTR_HEADS, 0), 3);
+  EXPECT_EQ(graph::integer_attribute(own, RT_ATTR_KEY_HEADS, 0), 3);
+  // A hint may cut a head of keys in two; such keys are made whole.
+  const ShardOptions halves{.rank = 0, .ranks = 4, .hints = {{"k", "column"}}};
+  const Built cut = build_split(shared_keys(4, 2), halves, true);
+  EXPECT_EQ(graph::integer_attribute(attention_of(cut), RT_ATTR_HEADS, 0), 4);
   // Heads that do not divide stay whole.
   EXPECT_LT(error(run_split(shared_keys(6, 2), 4), run_whole(shared_keys(6, 2))), kTolerance);
 }

@@ -5,8 +5,11 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <numeric>
 
 #include "runtime/error.h"
+#include "runtime/exec/encode.h"
 #include "tests/runtime/train/job.h"
 
 namespace runtime::train {
@@ -244,16 +247,30 @@ TEST_F(InputsOfModels, AnAuxiliaryHeadAddsItsLossInTraining) {
   EXPECT_NEAR(validation(with), validation(plain), 1e-12);
 }
 
+// A branch whose weights are 0 gives zeros, whose loss is that of the targets alone.
 TEST_F(InputsOfModels, AnAuxiliaryHeadMayCompareNumbers) {
-  for (const char* loss : {"mean_squared_error", "mean_absolute_error", "huber"}) {
-    Job job(
-        with_head("layers = [ { type = \"linear\", features = 2 } ], target = \"numbers\", loss "
-                  "= \"" +
-                  std::string(loss) + "\"") +
-            training(kSecond),
-        "reference");
-    const Numbers losses = job.step(12);
-    EXPECT_LT(losses.back(), losses.front()) << loss;
+  Job plain(std::string("[model]\ninput = [2]\nlayers = [ ") + kBehind + training(kSecond),
+            "reference");
+  data::Loader loader(plain.data.train, train_loader_options(plain.config));
+  const data::Batch batch = loader.next();
+  const auto mean = [&](double (*loss)(double)) {
+    const auto& targets = batch.inputs[2].floats;
+    return std::accumulate(targets.begin(), targets.end(), 0.0,
+                           [&](double sum, float t) { return sum + loss(t); }) /
+           static_cast<double>(targets.size());
+  };
+  const std::map<std::string, double> expected = {
+      {"mean_squared_error", mean([](double t) { return t * t; })},
+      {"mean_absolute_error", mean([](double t) { return std::abs(t); })},
+      {"huber", mean([](double t) { return t * t / 2; })}};  // all are below 1
+  const double alone = plain.step()[0];
+  for (const auto& [loss, of_head] : expected) {
+    Job job(with_head("layers = [ { type = \"linear\", features = 2, init = { constant = 0 } } ], "
+                      "target = \"numbers\", loss_weight = 0.5, loss = \"" +
+                      loss + "\"") +
+                training(kSecond),
+            "reference");
+    EXPECT_NEAR(job.step()[0], alone + 0.5 * of_head, 1e-12) << loss;
   }
 }
 
@@ -271,21 +288,23 @@ TEST_F(InputsOfModels, TargetsOfHeadsThatDoNotFitAreRefused) {
   EXPECT_THAT(refused("4", "other"), HasSubstr("the model reads the input \"other\""));
 }
 
-// The label of a sample beside the labels of its tokens counts once, whatever weights these have.
+// The label of a sample beside the labels of its tokens has the weight of these together.
 TEST_F(InputsOfModels, AHeadMayHaveOneLabelForASampleOfManyLabels) {
   const auto model = [&](const std::string& head) {
     return "[model]\ninput = [6]\nlayers = [ { type = \"embedding\", vocabulary = 256, features = "
            "4 }" +
            head +
            ", { type = \"linear\", features = 256 } ]\n[training]\nglobal_batch_size = 3\n"
-           "dtype = \"float64\"\n[dataset]\nformat = \"text\"\ntokenizer = \"byte\"\npath = \"" +
+           "ignore_label = 1\ndtype = \"float64\"\n[dataset]\nformat = \"text\"\ntokenizer = "
+           "\"byte\"\npath = \"" +
            files_.write("text.txt", "a text of more than one window, so that there is data") +
            "\"\n";
   };
-  // Its outputs are 0: the loss of two classes is log(2).
+  // Its outputs are those of its bias, for the first class and the second.
   const std::string head =
       ", { type = \"auxiliary_head\", target = \"next\", loss_weight = 0.25, layers = [ { type = "
-      "\"global_avg_pool\" }, { type = \"linear\", features = 2, init = { constant = 0 } } ] }";
+      "\"global_avg_pool\" }, { type = \"linear\", name = \"sentence\", features = 2, init = { "
+      "constant = 0 } } ] }";
   const auto loss = [&](const std::string& toml) {
     const config::Config config = test::parse(toml);
     const data::DatasetPair data = open_data(config, "/usr/share/datasets");
@@ -295,16 +314,23 @@ TEST_F(InputsOfModels, AHeadMayHaveOneLabelForASampleOfManyLabels) {
         std::make_shared<StepPrograms>(config, spec, test::open_device("reference"),
                                        exec::CompileOptions{{.tune = exec::Tune::kOff}});
     Trainer trainer(programs);
+    data::TensorFile weights = trainer.weights();
+    const auto bias = weights.tensors.find("aux1.sentence.bias");
+    if (bias != weights.tensors.end()) bias->second.bytes = exec::encode({2.0, 0.0}, RT_FLOAT64);
+    trainer.set_weights(weights, "memory");
     data::Batch batch = data::zero_batch(spec, 3);
     batch.inputs[0].integers = {0, 1, 1};
-    batch.positions[2] = -1;  // padding
+    batch.labels[0] = batch.labels[1] = batch.labels[6] = 1;  // without weight
+    batch.positions[2] = -1;                                  // padding
     batch.valid = batch.global_valid = 2;
+    batch.weight = (4 + 5) / 6.0;
     trainer.step(batch, 0);
     return trainer.next_result(true)->loss;
   };
-  const std::string first_weights = ", { type = \"block\", layers = [ { type = \"gelu\" } ] }";
-  EXPECT_NEAR(loss(model(first_weights + head)), loss(model(first_weights)) + 0.25 * std::log(2.0),
-              1e-12);
+  const double first = 4, second = 5;  // the weights of the labels of both samples
+  const double of_first = std::log(1 + std::exp(-2.0)), of_second = std::log(1 + std::exp(2.0));
+  EXPECT_NEAR(loss(model(head)) - loss(model("")),
+              0.25 * (first * of_first + second * of_second) / (first + second), 1e-12);
 }
 
 // ---- documents

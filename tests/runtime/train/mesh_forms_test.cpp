@@ -72,7 +72,7 @@ TEST_P(MeshForms, GptEqualsOneRank) {
   EXPECT_LT(mean_loss(one, 4, 2), mean_loss(one, 0, 2)) << "it has learned";
 }
 
-// Evaluation has no dropout, and all the same splits the weights as training does.
+// An evaluation has no dropout, but it has to split the weights as training does.
 TEST(MeshDropout, OfUnevenHeadsIsEvaluatedWithTheSameWeights) {
   const GptFile file;
   std::string toml = file.toml();

