@@ -41,6 +41,12 @@ config::Config ConfigArguments::load() const {
                       train::find_open_types(host_services()));
 }
 
+void start_from(config::Model& model, const std::string& weights) {
+  model.init_from = weights;
+  model.init_except.clear();
+  model.init_append.clear();
+}
+
 std::string ConfigArguments::weights_or_own(const std::string& given) const {
   const auto own = std::filesystem::path(path).parent_path() / "weights.safetensors";
   if (!given.empty()) return given;

@@ -44,6 +44,10 @@ struct ConfigArguments {
   std::string weights_or_own(const std::string& given) const;
 };
 
+// Lets a run begin with the weights of a file, as they are: what the configuration leaves out of
+// the file that training started from, or appends to it, does not count.
+void start_from(config::Model& model, const std::string& weights);
+
 // Returns a sentence that names the folder of the configurations which come with the program.
 std::string installed_configurations();
 // Returns a sentence that follows it and names the folder of the documents.

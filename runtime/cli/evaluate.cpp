@@ -138,9 +138,7 @@ void evaluate_rank(Session& session, const EvaluateArguments& arguments) {
 void run_evaluate(const EvaluateArguments& arguments, Outcome& outcome) {
   launch::RunRanks run;
   run.config = with_metrics(arguments).load();
-  run.config.model.init_from = arguments.weights;
-  run.config.model.init_except.clear();  // they are about the file that training started from
-  run.config.model.init_append.clear();
+  start_from(run.config.model, arguments.weights);
   run_sessions(run, outcome, [&](Session& session) { evaluate_rank(session, arguments); }, nullptr,
                nullptr, {.weights = arguments.weights});
 }

@@ -62,11 +62,7 @@ void write_gradients(Session& session, const GradientsArguments& arguments) {
 void run_gradients(const GradientsArguments& arguments, Outcome& outcome) {
   launch::RunRanks run;
   run.config = arguments.config.load();
-  if (!arguments.weights.empty()) {
-    run.config.model.init_from = arguments.weights;
-    run.config.model.init_except.clear();  // they are about the file that training started from
-    run.config.model.init_append.clear();
-  }
+  if (!arguments.weights.empty()) start_from(run.config.model, arguments.weights);
   run_sessions(run, outcome, [&](Session& session) { write_gradients(session, arguments); });
 }
 

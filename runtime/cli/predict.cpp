@@ -232,9 +232,7 @@ void run_predict(const PredictArguments& arguments) {
   run.config = arguments.config.load();
   run.config.launch.ranks = 1;
   run.config.parallelism = {};
-  run.config.model.init_from = arguments.weights;
-  run.config.model.init_except.clear();  // they are about the file that training started from
-  run.config.model.init_append.clear();
+  start_from(run.config.model, arguments.weights);
   run.services = host_services();
   run.body = [&](launch::Rank& rank) {
     if (!rank.main()) return;

@@ -35,7 +35,7 @@ data::DatasetOptions options_without_files(config::Config config) {
   return train::data_options(config, data_search_path());
 }
 
-// What a file of weights says of them.
+// The metadata of a file of weights, such as its characters and its tokenizer.
 using Metadata = std::map<std::string, std::string>;
 
 // Opens the data set only if neither the configuration nor the weights tell the vocabulary.

@@ -412,9 +412,10 @@ class Shard {
     emit_split(std::move(n), out);
   }
 
-  // Whether each rank finds the heads of keys and values for its heads of queries, of which `q` is
-  // the part of this rank: its own, or of whole ones either those of its groups of queries or the
-  // one that all of its queries read. The answer is the same on all ranks.
+  // Whether every rank can take the heads of keys and values that its heads of queries read. `q` is
+  // this rank's slice of the queries. Split keys must be cut where the queries are; of whole keys a
+  // rank takes the heads of whole groups of queries, or the one that all of its queries read. All
+  // ranks are looked at, so that the answer is the same on each.
   bool keys_fit(const Node& n, const Split& q, int64_t shared, int64_t group) const {
     const int64_t width = q.whole / (shared * group);  // of a head of queries
     for (int rank = 0; rank < options_.ranks; ++rank) {

@@ -78,13 +78,13 @@ class Loss {
   void compare_with_targets() {
     values_.target = graph_.add_value("targets", ValueKind::kInput,
                                       {input_.form.rows, input_.recipe.targets}, dtype_);
-    values_.loss = loss_of_numbers(input_.recipe.loss.name, input_.recipe.loss.attributes,
-                                   values_.output, values_.target, values_.weight);
+    const LossRecipe& loss = input_.recipe.loss;
+    values_.loss = loss_of_numbers(find_row("training.loss", loss.name, config::losses()),
+                                   loss.attributes, values_.output, values_.target, values_.weight);
   }
 
-  ValueId loss_of_numbers(const std::string& name, const config::AttributeValues& given,
+  ValueId loss_of_numbers(const config::Loss& row, const config::AttributeValues& given,
                           ValueId output, ValueId target, ValueId weight) {
-    const config::Loss& row = find_row("training.loss", name, config::losses());
     std::vector<graph::Attribute> attributes;
     for (const auto& [attribute, value] : given) attributes.push_back({attribute, value});
     std::string op = row.name;  // of the contract
@@ -102,10 +102,9 @@ class Loss {
       const ValueId weight = weight_of(head);
       const config::Loss& row = find_row("loss", head.loss, config::losses());
       const ValueId loss =
-          row.of_classes()
-              ? build_.cross_entropy(head.output, head.target, weight)
-              : loss_of_numbers(row.name, config::attributes_of(row, config::Training()),
-                                head.output, head.target, weight);
+          row.of_classes() ? build_.cross_entropy(head.output, head.target, weight)
+                           : loss_of_numbers(row, config::attributes_of(row, config::Training()),
+                                             head.output, head.target, weight);
       if (backward) values_.loss = build_.add(values_.loss, loss);
     }
   }

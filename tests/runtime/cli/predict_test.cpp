@@ -226,7 +226,7 @@ TEST_F(Predict, ClassesAndProbabilities) {
               HasSubstr("none.safetensors"));
 }
 
-// What only training reads need not be in the file.
+// The file need not have the columns that only training reads.
 TEST_F(Predict, NeedsNoSecondLabelAndNoWeight) {
   std::string table = "a,b,kind,weight,y\n", features = "a,b\n";
   for (int i = 0; i < 12; ++i) {

@@ -155,7 +155,7 @@ TEST(Shard, HeadsThatShareKeysComputeWhatOneRankComputes) {
     EXPECT_EQ(graph::integer_attribute(*attention, RT_ATTR_KEY_HEADS, 0), key_heads == 8 ? 2 : 1);
   }
   EXPECT_LT(error(run_split(shared_keys(6, 3), 2), run_whole(shared_keys(6, 3))), kTolerance);
-  // Of whole keys each rank takes its part; three heads on two ranks are two and one.
+  // Each rank takes its part of whole keys; three heads on two ranks become two and one.
   for (const int64_t key_heads : {6, 3, 2, 1}) {
     const Make make = shared_keys(6, key_heads, true);
     for (const int ranks : {2, 4})
