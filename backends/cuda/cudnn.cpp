@@ -194,7 +194,7 @@ class Cudnn : public gpu::Vendor {
   explicit Cudnn(bool tf32) : session_(std::make_shared<Session>()), tf32_(tf32) {}
 
   std::vector<Kernel> kernels(const Operation& op, size_t most, std::string* without) override {
-    if (op.is(RT_OP_ATTENTION) || op.is(RT_OP_ATTENTION_BACKWARD)) {
+    if (is_attention(op)) {
       return attention_kernels(session_, op, most, WorkspaceLimits(), without);
     }
     // With sums in the graph there are fewer engines. So the graph gets either all post-operations

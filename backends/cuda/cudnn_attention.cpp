@@ -13,6 +13,7 @@
 
 #include "backends/gpu/attention.h"
 #include "backends/gpu/counted.h"
+#include "rt/sdk/attention_operands.h"
 
 namespace backends::cuda {
 namespace {
@@ -26,23 +27,52 @@ using Sizes = std::array<int64_t, 4>;
 
 constexpr size_t kMostPlans = 2;  // few, because making a plan compiles its kernel for about 1 s
 
-// The whole batch, or a slice of it: `n` and `heads` are then those of the slice.
+// The whole batch, or a slice of it: `n`, `heads` and `key_heads` are then those of the slice.
 struct Shape : gpu::AttentionShape {
   rt_dtype dtype;
-  int64_t all_heads;  // of the tensors in memory
-  // Columns of y in memory, a third of those of qkv.
-  int64_t width() const { return all_heads * d; }
+  float scale;    // of the scores
+  bool packed;    // q, k and v are the thirds of one tensor, as in `attention`
+  int64_t lines;  // key heads of the tensors in memory, each with group() heads of queries
+  int64_t all_heads() const { return lines * group(); }
+  // With so many of the key heads.
+  Shape with_lines(int64_t count) const {
+    Shape shape = *this;
+    shape.heads = count * group();
+    shape.key_heads = count;
+    return shape;
+  }
 };
 
-Shape shape_of(const Operation& op) {
-  const gpu::AttentionShape shape = gpu::attention_shape(op);
-  return {shape, op.input(0).dtype, shape.heads};
+bool is_backward(const Operation& op) {
+  return op.is(RT_OP_ATTENTION_BACKWARD) || op.is(RT_OP_DOT_PRODUCT_ATTENTION_BACKWARD);
+}
+
+// The shape of `attention`, `dot_product_attention` and their gradients. If cuDNN is not asked for
+// the operation, `without` receives the reason.
+Shape shape_of(const Operation& op, std::string* without) {
+  const rt_dtype dtype = op.input(0).dtype;
+  if (op.is(RT_OP_ATTENTION) || op.is(RT_OP_ATTENTION_BACKWARD)) {
+    const gpu::AttentionShape s = gpu::attention_shape(op);
+    return {s, dtype, 1.0f / std::sqrt(static_cast<float>(s.d)), true, s.key_heads};
+  }
+  const rt::sdk::DotProductAttention given =
+      is_backward(op) ? rt::sdk::dot_product_attention_backward_shape(op, dtype)
+                      : rt::sdk::dot_product_attention_shape(op, dtype);
+  if (given.probability > 0) *without = "cuDNN draws other random numbers for dropout";
+  if (given.documents > 0) *without = "cuDNN is not asked for attention within documents";
+  if (given.causal && given.queries != given.keys)
+    *without = "cuDNN is not asked for causal attention with fewer queries than keys";
+  const gpu::AttentionShape s = {
+      given.samples,   given.queries,     given.heads,
+      given.width,     given.causal,      given.keys,
+      given.key_heads, given.value_width, given.window < given.keys ? given.window : 0};
+  return {s, dtype, static_cast<float>(given.scale), false, s.key_heads};
 }
 
 // How many times longer our own kernel is expected to take than cuDNN's. README.md says from what
 // this was estimated; nothing was measured.
 int own_is_slower(const Shape& s, bool backward) {
-  if (s.d <= gpu::kMostTensorColumns) return backward ? 5 : 3;
+  if (std::max(s.d, s.e) <= gpu::kMostTensorColumns) return backward ? 5 : 3;
   return backward ? 30 : 20;
 }
 
@@ -61,8 +91,42 @@ enum Id : int64_t {
   kScale,
   kLowest,
   kOne,
+  kWindow,
   kFirstVirtual = 100,
 };
+
+// An operand in memory: of each sample `rows` rows, each `step` elements behind the one before,
+// with `heads` heads of `columns` columns. It begins at element `begin` of a tensor; `tensor` says
+// which of q, k and v that is, or of their gradients.
+struct Layout {
+  int64_t heads, rows, columns, step, begin, tensor;
+  Sizes dims(int64_t samples) const { return {samples, heads, rows, columns}; }
+  Sizes strides() const { return {rows * step, columns, step, 1}; }
+};
+
+Layout layout_of(const Shape& s, Id id) {
+  const auto of_queries = [&](int64_t columns, int64_t parts) {
+    return Layout{s.heads, s.t, columns, parts * s.all_heads() * columns, 0, 0};
+  };
+  const auto of_keys = [&](int64_t columns, int64_t part) {
+    const int64_t width = s.lines * columns;
+    return s.packed ? Layout{s.key_heads, s.keys, columns, 3 * width, part * width, 0}
+                    : Layout{s.key_heads, s.keys, columns, width, 0, part};
+  };
+  switch (id) {
+    case kQ:
+    case kDq:
+      return of_queries(s.d, s.packed ? 3 : 1);
+    case kK:
+    case kDk:
+      return of_keys(s.d, 1);
+    case kV:
+    case kDv:
+      return of_keys(s.e, 2);
+    default:  // y and its gradient
+      return of_queries(s.e, 1);
+  }
+}
 
 // A descriptor in the graph with its sizes; strides are in elements.
 struct Tensor {
@@ -84,7 +148,7 @@ class AttentionBuilder {
         graph_(std::make_shared<Graph>(session.call)) {}
 
   std::shared_ptr<const Graph> forward(const Session& session) {
-    const Tensor q = in_qkv(kQ), k = across(kK), v = in_qkv(kV), y = in_y(kY);
+    const Tensor q = operand(kQ), k = across(kK), v = operand(kV), y = operand(kY);
     const Tensor s = scores(q, k);
     const Tensor largest = reduce(CUDNN_REDUCE_TENSOR_MAX, s);
     const Tensor e = map(CUDNN_POINTWISE_EXP, map(CUDNN_POINTWISE_SUB, s, largest));
@@ -97,21 +161,21 @@ class AttentionBuilder {
   }
 
   // With p = exp(s - saved): dv = p^T dy, ds = p (dy v^T - sum(dy y)) scale, dq = ds k, dk = ds^T
-  // q.
+  // q. The heads of queries that share a key head each have a gradient of it; their sum is dk, dv.
   std::shared_ptr<const Graph> backward(const Session& session) {
-    const Tensor q = in_qkv(kQ), k = across(kK), v = across(kV), y = in_y(kY), dy = in_y(kDy);
-    const Tensor one = number(kOne), dq = in_qkv(kDq), dk = in_qkv(kDk), dv = in_qkv(kDv);
-    Tensor delta = local({s_.n, s_.heads, s_.t, s_.d}, {s_.c() * s_.t, s_.t * s_.d, s_.d, 1},
-                         CUDNN_DATA_FLOAT);
+    const Tensor q = operand(kQ), k = across(kK), v = across(kV), y = operand(kY),
+                 dy = operand(kDy);
+    const Tensor one = number(kOne), dq = operand(kDq), dk = operand(kDk), dv = operand(kDv);
+    Tensor delta = dense(s_.t, s_.e, CUDNN_DATA_FLOAT);
     point(CUDNN_POINTWISE_MUL, dy, y, delta);
     delta = map(CUDNN_POINTWISE_MUL, reduce(CUDNN_REDUCE_TENSOR_ADD, delta), one);
     const Tensor p = map(CUDNN_POINTWISE_EXP, map(CUDNN_POINTWISE_SUB, scores(q, k), saved()));
-    multiply(turned(p), dy, dv);
+    multiply_for_keys(turned(p), dy, dv);
     Tensor ds = square(CUDNN_DATA_FLOAT);
     multiply(dy, v, ds);
     ds = map(CUDNN_POINTWISE_SUB, map(CUDNN_POINTWISE_MUL, ds, one), delta);
     ds = map(CUDNN_POINTWISE_MUL, map(CUDNN_POINTWISE_MUL, ds, p), *scale_);
-    multiply(turned(ds), q, dk);
+    multiply_for_keys(turned(ds), q, dk);
     const Tensor straight = local(swapped(k.dims), swapped(k.strides), io_);
     reshape(k, straight);
     multiply(ds, straight, dq);
@@ -140,30 +204,24 @@ class AttentionBuilder {
     graph_->ids.push_back(id);
     return {&describe(dims, strides, type, id).finalize(), dims, strides};
   }
-  // in_qkv describes q, k or v as a part [n, heads, t, d] of qkv, or of its gradient; in_y
-  // describes y or its gradient as [n, heads, t, d].
-  Tensor in_qkv(Id id) {
-    return in_memory({s_.n, s_.heads, s_.t, s_.d}, {s_.t * 3 * s_.width(), s_.d, 3 * s_.width(), 1},
-                     io_, id);
+  Tensor operand(Id id) {
+    const Layout layout = layout_of(s_, id);
+    return in_memory(layout.dims(s_.n), layout.strides(), io_, id);
   }
-  Tensor in_y(Id id) {
-    return in_memory({s_.n, s_.heads, s_.t, s_.d}, {s_.t * s_.width(), s_.d, s_.width(), 1}, io_,
-                     id);
-  }
-  // Like in_qkv, but with the last two dimensions swapped: [n, heads, d, t].
+  // Like operand(), but with the last two dimensions swapped.
   Tensor across(Id id) {
-    return in_memory({s_.n, s_.heads, s_.d, s_.t}, {s_.t * 3 * s_.width(), s_.d, 1, 3 * s_.width()},
-                     io_, id);
+    const Layout layout = layout_of(s_, id);
+    return in_memory(swapped(layout.dims(s_.n)), swapped(layout.strides()), io_, id);
   }
   Tensor saved() {
-    return in_memory({s_.n, s_.heads, s_.t, 1}, {s_.all_heads * s_.t, s_.t, 1, 1}, CUDNN_DATA_FLOAT,
-                     kSaved);
+    return in_memory({s_.n, s_.heads, s_.t, 1}, {s_.all_heads() * s_.t, s_.t, 1, 1},
+                     CUDNN_DATA_FLOAT, kSaved);
   }
-  Tensor number(Id id) {
+  Tensor number(Id id, cudnnDataType_t type = CUDNN_DATA_FLOAT) {
     graph_->ids.push_back(id);
     const Sizes ones = {1, 1, 1, 1};
-    Descriptor& d = describe(ones, ones, CUDNN_DATA_FLOAT, id)
-                        .set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, true);
+    Descriptor& d =
+        describe(ones, ones, type, id).set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, true);
     return {&d.finalize(), ones, ones};
   }
   // A virtual tensor between two operations.
@@ -172,10 +230,12 @@ class AttentionBuilder {
                         .set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, true);
     return {&d.finalize(), dims, strides};
   }
-  Tensor square(cudnnDataType_t type) {
-    return local({s_.n, s_.heads, s_.t, s_.t}, {s_.heads * s_.t * s_.t, s_.t * s_.t, s_.t, 1},
-                 type);
+  // A virtual matrix for each head of queries; one of queries and keys.
+  Tensor dense(int64_t rows, int64_t columns, cudnnDataType_t type) {
+    return local({s_.n, s_.heads, rows, columns},
+                 {s_.heads * rows * columns, rows * columns, columns, 1}, type);
   }
+  Tensor square(cudnnDataType_t type) { return dense(s_.t, s_.keys, type); }
 
   // ---- operations
 
@@ -211,8 +271,12 @@ class AttentionBuilder {
   }
   // Reduces x over the last dimension.
   Tensor reduce(cudnnReduceTensorOp_t mode, const Tensor& x) {
-    const Tensor y =
-        local({s_.n, s_.heads, s_.t, 1}, {s_.heads * s_.t, s_.t, 1, 1}, CUDNN_DATA_FLOAT);
+    const Tensor y = dense(s_.t, 1, CUDNN_DATA_FLOAT);
+    reduce(mode, x, y);
+    return y;
+  }
+  // Reduces x to the dimensions of y.
+  void reduce(cudnnReduceTensorOp_t mode, const Tensor& x, const Tensor& y) {
     Descriptor& how =
         part(CUDNN_BACKEND_REDUCTION_DESCRIPTOR)
             .set(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, mode)
@@ -222,7 +286,6 @@ class AttentionBuilder {
             .set(CUDNN_ATTR_OPERATION_REDUCTION_DESC, how)
             .set(CUDNN_ATTR_OPERATION_REDUCTION_XDESC, *x.descriptor)
             .set(CUDNN_ATTR_OPERATION_REDUCTION_YDESC, *y.descriptor));
-    return y;
   }
   void multiply(const Tensor& a, const Tensor& b, const Tensor& c) {
     Descriptor& how = part(CUDNN_BACKEND_MATMUL_DESCRIPTOR)
@@ -234,31 +297,50 @@ class AttentionBuilder {
             .set(CUDNN_ATTR_OPERATION_MATMUL_BDESC, *b.descriptor)
             .set(CUDNN_ATTR_OPERATION_MATMUL_CDESC, *c.descriptor));
   }
+  // dk or dv = a b, added up over the heads of queries that share a key head.
+  void multiply_for_keys(const Tensor& a, const Tensor& b, const Tensor& c) {
+    if (s_.group() == 1) return multiply(a, b, c);
+    const Tensor of_each_head = dense(c.dims[2], c.dims[3], io_);
+    multiply(a, b, of_each_head);
+    reduce(CUDNN_REDUCE_TENSOR_ADD, of_each_head, c);
+  }
   void reshape(const Tensor& x, const Tensor& y) {
     add(part(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR)
             .set(CUDNN_ATTR_OPERATION_RESHAPE_XDESC, *x.descriptor)
             .set(CUDNN_ATTR_OPERATION_RESHAPE_YDESC, *y.descriptor));
   }
-  // The t x t matrices of x transposed, in 16 bits.
+  // The matrices of queries and keys of x transposed, in 16 bits.
   Tensor turned(const Tensor& x) {
-    const Tensor y = local(x.dims, swapped(x.strides), io_);
+    const Tensor y = local(swapped(x.dims), swapped(x.strides), io_);
     reshape(x, y);
     return y;
   }
-  // q k^T scale. With `causal`, scores of keys after the query become the lowest number.
+  // q k^T scale. The scores of keys that the query does not see become the lowest number.
   Tensor scores(const Tensor& q, const Tensor& k) {
     scale_ = number(kScale);
     Tensor s = square(CUDNN_DATA_FLOAT);
     multiply(q, k, s);
     s = map(CUDNN_POINTWISE_MUL, s, *scale_);
     if (!s_.causal) return s;
-    const Tensor lowest = number(kLowest), row = square(CUDNN_DATA_INT32),
-                 column = square(CUDNN_DATA_INT32), seen = square(CUDNN_DATA_BOOLEAN),
-                 masked = square(CUDNN_DATA_FLOAT);
-    point(CUDNN_POINTWISE_GEN_INDEX, s, nullptr, nullptr, row, CUDNN_DATA_INT32, 2);
-    point(CUDNN_POINTWISE_GEN_INDEX, s, nullptr, nullptr, column, CUDNN_DATA_INT32, 3);
-    point(CUDNN_POINTWISE_CMP_GE, row, &column, nullptr, seen, CUDNN_DATA_BOOLEAN);
-    point(CUDNN_POINTWISE_BINARY_SELECT, s, &lowest, &seen, masked);
+    const Tensor lowest = number(kLowest), query = index(s, 2), key = index(s, 3);
+    s = kept(CUDNN_POINTWISE_CMP_GE, query, key, s, lowest);
+    if (s_.window == 0) return s;
+    const Tensor behind = square(CUDNN_DATA_INT32), window = number(kWindow, CUDNN_DATA_INT32);
+    point(CUDNN_POINTWISE_ADD, key, &window, nullptr, behind, CUDNN_DATA_INT32);
+    return kept(CUDNN_POINTWISE_CMP_GT, behind, query, s, lowest);
+  }
+  // The number of the row (axis 2) or column (3) of each score.
+  Tensor index(const Tensor& scores, int64_t axis) {
+    const Tensor made = square(CUDNN_DATA_INT32);
+    point(CUDNN_POINTWISE_GEN_INDEX, scores, nullptr, nullptr, made, CUDNN_DATA_INT32, axis);
+    return made;
+  }
+  // The scores where a compared with b holds, and `lowest` elsewhere.
+  Tensor kept(cudnnPointwiseMode_t compared, const Tensor& a, const Tensor& b, const Tensor& scores,
+              const Tensor& lowest) {
+    const Tensor holds = square(CUDNN_DATA_BOOLEAN), masked = square(CUDNN_DATA_FLOAT);
+    point(compared, a, &b, nullptr, holds, CUDNN_DATA_BOOLEAN);
+    point(CUDNN_POINTWISE_BINARY_SELECT, scores, &lowest, &holds, masked);
     return masked;
   }
 
@@ -271,54 +353,61 @@ class AttentionBuilder {
 
 // Numbers that a graph gets by value; cuDNN reads them at launch.
 struct Numbers {
-  float scale, lowest = std::numeric_limits<float>::lowest(), one = 1;
+  float scale;
+  int32_t window;
+  float lowest = std::numeric_limits<float>::lowest(), one = 1;
 };
 
-// Where a slice of the batch begins.
+// Where a slice of the batch begins: at this sample and key head.
 struct First {
-  int64_t sample = 0, head = 0;
+  int64_t sample = 0, line = 0;
 };
 
-// Addresses for the graph of the slice of the batch `s` that begins there.
+// Addresses for the graph of the slice that begins there; `s` is the whole batch.
 std::vector<void*> addresses_of(const Graph& graph, const Shape& s, bool backward,
                                 const Numbers& numbers, const Launch& l, const First& first) {
-  // The first number of the slice in a tensor of 16-bit numbers [n, t, thirds * width], in its
-  // third number `i`.
-  const auto slice = [&](const void* tensor, int64_t thirds, int64_t i) -> void* {
-    return static_cast<uint16_t*>(const_cast<void*>(tensor)) +
-           (first.sample * s.t * thirds + i) * s.width() + first.head * s.d;
+  // The first of the slice's 16-bit numbers in an operand.
+  const auto slice = [&](Id id, const void* const* tensors) -> void* {
+    const Layout layout = layout_of(s, id);
+    const int64_t head = first.line * (layout.heads / s.key_heads);
+    return static_cast<uint16_t*>(const_cast<void*>(tensors[layout.tensor])) + layout.begin +
+           first.sample * layout.rows * layout.step + head * layout.columns;
   };
-  std::vector<void*> addresses;
-  for (const int64_t id : graph.ids) {
+  const auto number = [](const auto& value) -> void* {
+    return const_cast<void*>(static_cast<const void*>(&value));
+  };
+  const auto address = [&](Id id) -> void* {
     switch (id) {
       case kQ:
       case kK:
       case kV:
-        addresses.push_back(slice(l.inputs[backward ? 1 : 0], 3, id - kQ));
-        break;
+        return slice(id, l.inputs + (backward ? 1 : 0));
       case kY:
-        addresses.push_back(slice(backward ? l.inputs[2] : l.outputs[0], 1, 0));
-        break;
+        return backward ? slice(id, l.inputs + (s.packed ? 2 : 4)) : slice(id, l.outputs);
       case kSaved:
-        addresses.push_back(static_cast<float*>(l.saved) +
-                            (first.sample * s.all_heads + first.head) * s.t);
-        break;
+        return static_cast<float*>(l.saved) +
+               (first.sample * s.heads + first.line * s.group()) * s.t;
       case kDy:
-        addresses.push_back(slice(l.inputs[0], 1, 0));
-        break;
+        return slice(id, l.inputs);
       case kDq:
       case kDk:
       case kDv:
-        addresses.push_back(slice(l.outputs[0], 3, id - kDq));
+        return slice(id, l.outputs);
+      case kScale:
+        return number(numbers.scale);
+      case kLowest:
+        return number(numbers.lowest);
+      case kOne:
+        return number(numbers.one);
+      case kWindow:
+        return number(numbers.window);
+      case kFirstVirtual:
         break;
-      default: {
-        const float& value = id == kScale    ? numbers.scale
-                             : id == kLowest ? numbers.lowest
-                                             : numbers.one;
-        addresses.push_back(const_cast<float*>(&value));
-      }
     }
-  }
+    return nullptr;
+  };
+  std::vector<void*> addresses;
+  for (const int64_t id : graph.ids) addresses.push_back(address(static_cast<Id>(id)));
   return addresses;
 }
 
@@ -335,24 +424,25 @@ Plans plans_of(const std::shared_ptr<Session>& session, const Shape& s, bool bac
   return find_plans(session, graph, wishes, std::min(most, kMostPlans));
 }
 
-// The batch in slices of `shape`, some samples with all heads or some heads of one sample; `last`
-// is what remains of the samples, or of the heads of each sample, with 0 samples or heads if
-// nothing does. plans[i] computes a slice; rest[i], of the same engine, computes a last one.
+// The batch in slices of `shape`: some samples with all heads, or some key heads of one sample with
+// their queries. `last` is what remains of the samples, or of the heads of each sample, with 0
+// samples or heads if nothing does. plans[i] computes a slice; rest[i], of the same engine,
+// computes a last one.
 struct Slices {
   Shape shape, last;
   Plans plans, rest;
 };
 
-// How many samples or heads each slice has where `all` are cut into slices of about equal size, of
-// at most `most`, at least 1.
+// How many samples or key heads each slice has where `all` are cut into slices of about equal size,
+// of at most `most`, at least 1.
 int64_t equal_slices(int64_t all, int64_t most) {
   const int64_t slices = (all + most - 1) / most;
   return (all + slices - 1) / slices;
 }
 
-// How many of `all` samples or heads to try after the plan for `tried` of them was found to need
-// `needed` bytes of workspace: the workspace is taken to grow with them, and the slices are made
-// about equal. Each try compiles a kernel, so the number falls by an eighth at least.
+// How many of `all` samples or key heads to try after the plan for `tried` of them was found to
+// need `needed` bytes of workspace: the workspace is taken to grow with them, and the slices are
+// made about equal. Each try compiles a kernel, so the number falls by an eighth at least.
 int64_t fewer(int64_t all, int64_t tried, int64_t needed, int64_t most_workspace) {
   const double fitting = static_cast<double>(tried) * static_cast<double>(most_workspace) /
                          static_cast<double>(needed);
@@ -360,18 +450,22 @@ int64_t fewer(int64_t all, int64_t tried, int64_t needed, int64_t most_workspace
   return most < 1 ? 1 : equal_slices(all, most);
 }
 
-// The samples whose q, k and v together have at most as many elements as the library is asked to
-// count; 0: not even one has so few, nor any of its heads, which lie between those of others.
-int64_t counted_samples(const Shape& s) { return gpu::kMostCounted / (3 * s.t * s.width()); }
+// The samples whose operands each have at most as many elements, in memory, as the library is asked
+// to count; 0: not even one has so few, nor any of its heads, which lie between those of others.
+int64_t counted_samples(const Shape& s) {
+  int64_t most = 0;
+  for (const Id id : {kQ, kK, kV, kY}) {
+    const Layout layout = layout_of(s, id);
+    most = std::max(most, layout.rows * layout.step);
+  }
+  return gpu::kMostCounted / most;
+}
 
 // What remains of the batch, or of each of its samples, behind slices of that shape.
 Shape last_of(const Shape& whole, const Shape& slice) {
+  if (slice.key_heads < whole.key_heads) return slice.with_lines(whole.key_heads % slice.key_heads);
   Shape last = slice;
   last.n = whole.n % slice.n;
-  if (slice.heads < whole.heads) {
-    last.n = 1;
-    last.heads = whole.heads % slice.heads;
-  }
   return last;
 }
 
@@ -393,7 +487,7 @@ Slices find_largest(const std::shared_ptr<Session>& session, const Shape& s, boo
       *without = "cuDNN has no engine for this attention";
       return {};
     }
-    const bool one = slice.n == 1 && slice.heads == 1;
+    const bool one = slice.n == 1 && slice.key_heads == 1;
     const int64_t limit = one ? std::max(limits.usual, limits.of_one_head) : limits.usual;
     const int64_t needed = (*std::min_element(found.begin(), found.end(), needs_less))->workspace;
     if (needed <= limit) {
@@ -402,14 +496,15 @@ Slices find_largest(const std::shared_ptr<Session>& session, const Shape& s, boo
     }
     if (one) {
       *without = format(
-          "cuDNN's attention needs %.3g GB of workspace for one head of one sample, at most %.3g",
+          "cuDNN's attention needs %.3g GB of workspace for one key head of one sample, at most "
+          "%.3g",
           static_cast<double>(needed) / 1e9, static_cast<double>(limit) / 1e9);
       return {};
     }
     if (slice.n > 1)
       slice.n = fewer(s.n, slice.n, needed, limit);
     else
-      slice.heads = fewer(s.heads, slice.heads, needed, limit);
+      slice = slice.with_lines(fewer(s.key_heads, slice.key_heads, needed, limit));
   }
 }
 
@@ -433,10 +528,15 @@ Slices find_slices(const std::shared_ptr<Session>& session, const Shape& s, bool
 // What the graph of one slice costs: the products, the operands in 16 bits, and for the backward
 // operation delta, the sum of dy y of each row, which is written and read again.
 gpu::Work work_of(const Shape& s, bool backward) {
-  const auto rows = static_cast<double>(s.rows());
-  const auto y = rows * static_cast<double>(s.d) * sizeof(uint16_t), saved = rows * sizeof(float);
-  if (!backward) return {"cudnn attention", 4 * y + saved, 2 * s.product_flops()};
-  return {"cudnn attention_backward", 8 * y + 3 * saved, 5 * s.product_flops()};
+  const auto bytes = [&](Id id) {
+    const Layout layout = layout_of(s, id);
+    return static_cast<double>(s.n * layout.heads * layout.rows * layout.columns) *
+           sizeof(uint16_t);
+  };
+  const double saved = static_cast<double>(s.rows()) * sizeof(float),
+               all = bytes(kQ) + bytes(kK) + bytes(kV) + bytes(kY);
+  if (!backward) return {"cudnn attention", all + saved, 2 * s.product_flops()};
+  return {"cudnn attention_backward", 2 * all + 3 * saved, 5 * s.product_flops()};
 }
 
 // The kernel that queues plan `way` of the slices, one slice after another in the same workspace.
@@ -447,24 +547,24 @@ Kernel make(const Shape& s, bool backward, const Slices& slices, size_t way) {
   };
   Kernel kernel;
   std::vector<Step> steps;
-  const auto add = [&](const First& first, int64_t samples, int64_t heads) {
-    const bool whole = samples == slices.shape.n && heads == slices.shape.heads;
+  const auto add = [&](const First& first, int64_t samples, int64_t lines) {
+    const bool whole = samples == slices.shape.n && lines == slices.shape.key_heads;
     steps.push_back({(whole ? slices.plans : slices.rest)[way], first});
     const auto workspace = static_cast<uint64_t>(steps.back().plan->workspace);
     kernel.workspace_bytes = std::max(kernel.workspace_bytes, workspace);
     kernel.work.push_back(work_of(whole ? slices.shape : slices.last, backward));
   };
   for (int64_t sample = 0; sample < s.n; sample += slices.shape.n) {
-    for (int64_t head = 0; head < s.heads; head += slices.shape.heads)
-      add({sample, head}, std::min(slices.shape.n, s.n - sample),
-          std::min(slices.shape.heads, s.heads - head));
+    for (int64_t line = 0; line < s.key_heads; line += slices.shape.key_heads)
+      add({sample, line}, std::min(slices.shape.n, s.n - sample),
+          std::min(slices.shape.key_heads, s.key_heads - line));
   }
   kernel.implementation =
       format("cudnn attention engine %lld", static_cast<long long>(slices.plans[way]->engine));
   if (steps.size() > 1) kernel.implementation += format(", %zu slices", steps.size());
   (backward ? kernel.reads_saved : kernel.saved_bytes) =
       static_cast<uint64_t>(s.rows()) * sizeof(float);
-  const Numbers numbers = {1.0f / std::sqrt(static_cast<float>(s.d))};
+  const Numbers numbers = {s.scale, static_cast<int32_t>(s.window)};
   kernel.run = [=](const Launch& l) {
     for (const Step& step : steps) {
       const Graph& graph = *step.plan->graph;
@@ -476,19 +576,25 @@ Kernel make(const Shape& s, bool backward, const Slices& slices, size_t way) {
 
 }  // namespace
 
+bool is_attention(const Operation& op) {
+  return op.is(RT_OP_ATTENTION) || op.is(RT_OP_DOT_PRODUCT_ATTENTION) || is_backward(op);
+}
+
 std::vector<Kernel> attention_kernels(const std::shared_ptr<Session>& session, const Operation& op,
                                       size_t most, const WorkspaceLimits& limits,
                                       std::string* without) {
-  const bool backward = op.is(RT_OP_ATTENTION_BACKWARD);
-  const Shape s = shape_of(op);
-  if ((s.dtype != RT_FLOAT16 && s.dtype != RT_BFLOAT16) || s.rows() == 0) return {};
-  std::vector<Kernel> kernels;
+  const rt_dtype dtype = op.input(0).dtype;
+  if (dtype != RT_FLOAT16 && dtype != RT_BFLOAT16) return {};
+  const bool backward = is_backward(op);
   without->clear();
+  const Shape s = shape_of(op, without);
+  if (s.rows() == 0 || s.keys == 0) return {};
+  std::vector<Kernel> kernels;
   try {
-    if (s.d % 8 != 0) {
+    if (s.d % 8 != 0 || s.e % 8 != 0) {
       *without = format("cuDNN's attention needs heads of a multiple of 8 columns, not %lld",
-                        static_cast<long long>(s.d));
-    } else {
+                        static_cast<long long>(s.d % 8 != 0 ? s.d : s.e));
+    } else if (without->empty()) {
       const Slices slices = find_slices(session, s, backward, most, limits, without);
       for (size_t way = 0; way < slices.plans.size(); ++way) {
         kernels.push_back(make(s, backward, slices, way));

@@ -64,6 +64,7 @@ size_t size_of(cudnnBackendAttributeType_t type) {
 double load(const void* data, cudnnDataType_t type, int64_t i) {
   const auto bits = [&] { return static_cast<const uint16_t*>(data)[i]; };
   if (type == CUDNN_DATA_DOUBLE) return static_cast<const double*>(data)[i];
+  if (type == CUDNN_DATA_INT32) return static_cast<const int32_t*>(data)[i];
   if (type == CUDNN_DATA_HALF) return static_cast<double>(rt::sdk::from_float16(bits()));
   if (type == CUDNN_DATA_BFLOAT16) return static_cast<double>(rt::sdk::from_bfloat16(bits()));
   return static_cast<double>(static_cast<const float*>(data)[i]);
@@ -101,6 +102,12 @@ struct Tensor {
   double& at(Sizes i) {
     for (size_t k = 0; k < 4; ++k) i[k] = dims[k] == 1 ? 0 : i[k];
     return values[static_cast<size_t>(place_of(i, strides))];
+  }
+  // The same with an index into `of` dimensions, of which a dimension may be a multiple of this
+  // tensor's: neighbours then share an element.
+  double& shared_at(Sizes i, const Sizes& of) {
+    for (size_t k = 0; k < 4; ++k) i[k] /= of[k] / dims[k];
+    return at(i);
   }
 };
 
@@ -176,6 +183,8 @@ class Run {
         return x > 0 ? x : 0;  // of NaN, too
       case CUDNN_POINTWISE_CMP_GE:
         return x >= b ? 1 : 0;
+      case CUDNN_POINTWISE_CMP_GT:
+        return x > b ? 1 : 0;
       default:
         return NAN;
     }
@@ -209,7 +218,8 @@ class Run {
     for_each_index(c.dims, [&](const Sizes& i) {
       double sum = 0;
       for (int64_t k = 0; k < a.dims[3]; ++k) {
-        sum += a.at({i[0], i[1], i[2], k}) * b.at({i[0], i[1], k, i[3]});
+        const int64_t head = i[1] / (c.dims[1] / b.dims[1]);
+        sum += a.at({i[0], i[1], i[2], k}) * b.at({i[0], head, k, i[3]});
       }
       c.at(i) = sum;
     });
@@ -224,7 +234,8 @@ class Run {
     Tensor y = empty(result);
     for_each_index(y.dims, [&](const Sizes& i) { y.at(i) = largest ? -INFINITY : 0; });
     for_each_index(x.dims, [&](const Sizes& i) {
-      y.at(i) = largest ? std::max(y.at(i), x.at(i)) : y.at(i) + x.at(i);
+      double& to = y.shared_at(i, x.dims);
+      to = largest ? std::max(to, x.at(i)) : to + x.at(i);
     });
     write(result, std::move(y));
   }

@@ -42,6 +42,29 @@ host::Operation attention(bool backward, int64_t columns = kColumns) {
   return op;
 }
 
+// q of two heads for each of the five key heads; values of twice as many columns; a window.
+host::Operation general(bool backward) {
+  const auto tensor = [&](int64_t heads, int64_t columns) {
+    return host::make_tensor_desc(RT_BFLOAT16, {kSamples, kLength, heads * columns});
+  };
+  const rt_tensor_desc q = tensor(2 * kHeads, kColumns), k = tensor(kHeads, kColumns),
+                       v = tensor(kHeads, 2 * kColumns), y = tensor(2 * kHeads, 2 * kColumns);
+  host::Operation op;
+  op.name = backward ? RT_OP_DOT_PRODUCT_ATTENTION_BACKWARD : RT_OP_DOT_PRODUCT_ATTENTION;
+  op.attributes = {{RT_ATTR_HEADS, 2 * kHeads},
+                   {RT_ATTR_KEY_HEADS, kHeads},
+                   {RT_ATTR_CAUSAL, int64_t{1}},
+                   {RT_ATTR_WINDOW, int64_t{3}},
+                   {RT_ATTR_SCALE, 0.5}};
+  op.inputs = {q, k, v};
+  op.outputs = {y};
+  if (backward) {
+    op.inputs = {y, q, k, v, y};
+    op.outputs = {q, k, v};
+  }
+  return op;
+}
+
 struct Answer {
   std::vector<Kernel> kernels;
   std::string without;
@@ -63,7 +86,8 @@ Numbers random_numbers(int64_t count, unsigned seed) {
 }
 
 // Runs the kernel on random operands with exactly the workspace that it asks for, and returns its
-// output. `saved` is written by the forward and read by the backward operation.
+// outputs, one behind the other. `saved` is written by the forward and read by the backward
+// operation.
 Numbers run(const Kernel& kernel, const host::Operation& op, std::vector<float>& saved) {
   std::vector<Numbers> operands;
   std::vector<const void*> inputs;
@@ -72,11 +96,17 @@ Numbers run(const Kernel& kernel, const host::Operation& op, std::vector<float>&
     operands.push_back(random_numbers(rt::sdk::element_count(input), seed));
   }
   for (const Numbers& operand : operands) inputs.push_back(operand.data());
-  Numbers result(static_cast<size_t>(rt::sdk::element_count(op.outputs[0])));
-  void* output = result.data();
+  Numbers result;
+  std::vector<size_t> firsts;
+  for (const rt_tensor_desc& output : op.outputs) {
+    firsts.push_back(result.size());
+    result.resize(result.size() + static_cast<size_t>(rt::sdk::element_count(output)));
+  }
+  std::vector<void*> outputs;
+  for (const size_t first : firsts) outputs.push_back(result.data() + first);
   std::vector<std::byte> workspace(kernel.workspace_bytes + 1, std::byte{7});
-  saved.resize(static_cast<size_t>(kSamples * kHeads * kLength));
-  kernel.run({inputs.data(), &output, workspace.data(), saved.data(), nullptr});
+  saved.resize(std::max(kernel.saved_bytes, kernel.reads_saved) / sizeof(float));
+  kernel.run({inputs.data(), outputs.data(), workspace.data(), saved.data(), nullptr});
   EXPECT_EQ(workspace.back(), std::byte{7});
   return result;
 }
@@ -98,8 +128,9 @@ std::ostream& operator<<(std::ostream& to, const Limit& limit) {
 class CudnnAttentionSlices : public testing::TestWithParam<Limit> {
  protected:
   // Runs both engines in slices and for the whole batch at once. `saved` is as for run().
-  static void compare(const host::Operation& op, std::vector<float>& saved) {
-    const int64_t limit = workspace_of_heads(GetParam().heads);
+  static void compare(const host::Operation& op, std::vector<float>& saved,
+                      int64_t queries_of_a_key_head = 1) {
+    const int64_t limit = workspace_of_heads(GetParam().heads * queries_of_a_key_head);
     const size_t slices = GetParam().slices;
     const auto whole = ask(op, kMostAttentionWorkspace).kernels;
     const Answer sliced = ask(op, limit);
@@ -124,6 +155,11 @@ TEST_P(CudnnAttentionSlices, AreTheWholeBatch) {
   std::vector<float> saved;
   compare(attention(false), saved);
   compare(attention(true), saved);
+}
+TEST_P(CudnnAttentionSlices, TakeKeyHeadsWithTheirQueries) {
+  std::vector<float> saved;
+  compare(general(false), saved, 2);
+  compare(general(true), saved, 2);
 }
 
 // Slices are as equal as possible: where 4 of the 5 samples would fit, they are of 3 and 2; so are
@@ -165,11 +201,31 @@ TEST(CudnnAttention, SlicesHaveNoMoreElementsThanAreCounted) {
 TEST(CudnnAttention, WithoutItTheReasonSaysHowMuchSlowerOursIs) {
   const Answer none = ask(attention(true), workspace_of_heads(1) - 1);
   EXPECT_TRUE(none.kernels.empty());
-  EXPECT_THAT(none.without, HasSubstr("workspace for one head of one sample"));
+  EXPECT_THAT(none.without, HasSubstr("workspace for one key head of one sample"));
   EXPECT_THAT(none.without, HasSubstr("times as long"));
   const Answer odd = ask(attention(false, 9), kMostAttentionWorkspace);
   EXPECT_THAT(odd.without, HasSubstr("multiple of 8 columns, not 9"));
   EXPECT_THAT(odd.without, HasSubstr("times as long"));
+}
+
+TEST(CudnnAttention, IsNotAskedForWhatItDoesOtherwise) {
+  const auto without = [](const host::Operation& op) {
+    const Answer answer = ask(op, kMostAttentionWorkspace);
+    EXPECT_TRUE(answer.kernels.empty());
+    return answer.without;
+  };
+  const rt_tensor_desc number = host::make_tensor_desc(RT_INT64, {1});
+  host::Operation dropout = general(false);
+  dropout.attributes.emplace_back(RT_ATTR_PROBABILITY, 0.1);
+  dropout.inputs.insert(dropout.inputs.end(), {number, number});
+  EXPECT_THAT(without(dropout), HasSubstr("other random numbers for dropout"));
+  host::Operation documents = general(true);
+  documents.inputs.insert(documents.inputs.end(),
+                          {number, number, host::make_tensor_desc(RT_INT32, {kSamples, kLength})});
+  EXPECT_THAT(without(documents), HasSubstr("within documents"));
+  host::Operation fewer = general(false);
+  fewer.inputs[0].dims[1] = fewer.outputs[0].dims[1] = kLength - 1;
+  EXPECT_THAT(without(fewer), HasSubstr("fewer queries than keys"));
 }
 
 // Two products forward, five backward; each query sees (t + 1) / 2 keys on average.

@@ -1,6 +1,7 @@
 // Asks the real cuDNN to plan our graphs for a device that is only described to it
-// (tests/doubles/h100.h). Every convolution of the conformance suite must have an engine. Nothing
-// runs.
+// (tests/doubles/h100.h). Every convolution of the conformance suite and the attention of models
+// must have an engine. Nothing runs.
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -85,5 +86,53 @@ TEST(CudnnOptions, Tf32IsAChoiceAndShows) {
   EXPECT_GT(tf32.tolerance, 1e-4);
   EXPECT_THAT(tf32.candidates.at(0).implementation, HasSubstr("tf32"));
 }
+
+// Kernels of attention are compiled when a plan is made, and loaded by the driver.
+class CudnnModelsDriver : public testing::Environment {
+ public:
+  void SetUp() override { ASSERT_NE(dlopen(CUDA_DRIVER_DOUBLE, RTLD_NOW), nullptr) << dlerror(); }
+};
+testing::Environment* const kDriver = testing::AddGlobalTestEnvironment(new CudnnModelsDriver);
+
+// The attention of a model in 16 bits: `heads` heads of queries share `key_heads` key heads.
+struct Model {
+  const char* name;
+  int64_t length, heads, key_heads, columns, window;
+};
+class CudnnModels : public testing::TestWithParam<Model> {};
+
+TEST_P(CudnnModels, HaveAnEngineForTheirAttention) {
+  const Model& m = GetParam();
+  const auto tensor = [&](int64_t heads) {
+    return host::make_tensor_desc(RT_BFLOAT16, {2, m.length, heads * m.columns});
+  };
+  const rt_tensor_desc q = tensor(m.heads), k = tensor(m.key_heads);
+  host::Operation forward;
+  forward.name = RT_OP_DOT_PRODUCT_ATTENTION;
+  forward.attributes = {{RT_ATTR_HEADS, m.heads},
+                        {RT_ATTR_KEY_HEADS, m.key_heads},
+                        {RT_ATTR_CAUSAL, int64_t{1}},
+                        {RT_ATTR_WINDOW, m.window}};
+  forward.inputs = {q, k, k};
+  forward.outputs = {q};
+  host::Operation backward = forward;
+  backward.name = RT_OP_DOT_PRODUCT_ATTENTION_BACKWARD;
+  backward.inputs = {q, q, k, k, q};
+  backward.outputs = {q, k, k};
+  const auto device = open("false");
+  for (const host::Operation& op : {forward, backward}) {
+    const host::Support support = device->query(op);
+    ASSERT_FALSE(support.candidates.empty()) << support.reason;
+    EXPECT_THAT(support.candidates[0].implementation, StartsWith("cudnn attention engine"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, CudnnModels,
+                         testing::Values(Model{"llama_char", 256, 6, 2, 64, 0},
+                                         Model{"Llama_3_8B", 2048, 32, 8, 128, 0},
+                                         Model{"Qwen_3_of_1_key_head", 512, 16, 1, 128, 0},
+                                         Model{"Mistral", 1024, 32, 8, 128, 256},
+                                         Model{"all_heads", 1024, 12, 12, 64, 256}),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -104,7 +104,9 @@ INSTANTIATE_TEST_SUITE_P(Operations, CudaVendorConformance,
                                          Expected{RT_OP_CONV2D_BACKWARD_DATA, 28},
                                          Expected{RT_OP_CONV2D_BACKWARD_WEIGHTS, 38},
                                          Expected{RT_OP_ATTENTION, 6},
-                                         Expected{RT_OP_ATTENTION_BACKWARD, 6}),
+                                         Expected{RT_OP_ATTENTION_BACKWARD, 6},
+                                         Expected{RT_OP_DOT_PRODUCT_ATTENTION, 9},
+                                         Expected{RT_OP_DOT_PRODUCT_ATTENTION_BACKWARD, 9}),
                          [](const auto& info) { return std::string(info.param.operation); });
 
 // Several threads launch one plan, each with its own bias.

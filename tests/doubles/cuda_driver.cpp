@@ -1,0 +1,72 @@
+// Stands in for the CUDA driver (libcuda.so.1) where the real cuDNN compiles a kernel for a plan and
+// loads it: loading succeeds, everything else answers as NVIDIA's stub library does. cuDNN looks
+// all these functions up and refuses to compile if one is missing.
+
+namespace {
+
+constexpr int kSuccess = 0, kStubLibrary = 34;  // CUDA_SUCCESS, CUDA_ERROR_STUB_LIBRARY
+
+int give_handle(void** handle) {
+  static char something;
+  *handle = &something;
+  return kSuccess;
+}
+
+}  // namespace
+
+extern "C" {
+
+int cuLibraryLoadData(void** library) { return give_handle(library); }
+int cuLibraryGetKernel(void** kernel) { return give_handle(kernel); }
+int cuLibraryUnload() { return kSuccess; }
+int cuKernelGetAttribute(int* value) {
+  *value = 0;
+  return kSuccess;
+}
+int cuKernelSetAttribute() { return kSuccess; }
+
+#define REFUSES(name) \
+  int name() { return kStubLibrary; }
+REFUSES(cuCtxGetCurrent)
+REFUSES(cuCtxGetDevice)
+REFUSES(cuCtxGetLimit)
+REFUSES(cuCtxPopCurrent)
+REFUSES(cuCtxPushCurrent)
+REFUSES(cuDeviceGet)
+REFUSES(cuDeviceGetAttribute)
+REFUSES(cuDeviceGetCount)
+REFUSES(cuDevicePrimaryCtxRelease)
+REFUSES(cuDevicePrimaryCtxReset)
+REFUSES(cuDevicePrimaryCtxRetain)
+REFUSES(cuDriverGetVersion)
+REFUSES(cuFuncGetAttribute)
+REFUSES(cuFuncSetAttribute)
+REFUSES(cuGetErrorName)
+REFUSES(cuGetErrorString)
+REFUSES(cuInit)
+REFUSES(cuLaunchCooperativeKernel)
+REFUSES(cuLaunchKernel)
+REFUSES(cuLaunchKernelEx)
+REFUSES(cuLibraryLoadFromFile)
+REFUSES(cuLinkAddData)
+REFUSES(cuLinkAddData_v2)
+REFUSES(cuLinkAddFile_v2)
+REFUSES(cuLinkComplete)
+REFUSES(cuLinkCreate)
+REFUSES(cuLinkCreate_v2)
+REFUSES(cuLinkDestroy)
+REFUSES(cuMemcpyDtoH_v2)
+REFUSES(cuModuleGetFunction)
+REFUSES(cuModuleGetGlobal_v2)
+REFUSES(cuModuleLoadData)
+REFUSES(cuModuleLoadDataEx)
+REFUSES(cuModuleLoadFatBinary)
+REFUSES(cuModuleUnload)
+REFUSES(cuOccupancyMaxActiveBlocksPerMultiprocessor)
+REFUSES(cuOccupancyMaxPotentialClusterSize)
+REFUSES(cuStreamGetCtx)
+REFUSES(cuStreamSynchronize)
+REFUSES(cuTensorMapEncodeTiled)
+#undef REFUSES
+
+}  // extern "C"
