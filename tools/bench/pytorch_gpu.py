@@ -66,9 +66,13 @@ MODELS = {  # name: (default batch, numbers of its bench configuration, variants
     "lenet": (256, "fp32", SMALL[:2] + ("eager+nhwc+graph",) + SMALL[2:]),
     "mlp": (256, "fp32", SMALL),
     "gpt": (8, "fp32", ("eager", "compile+graph", "compile+bf16+graph", "|", "compile", "reduce-overhead", "compile+tf32+graph")),
+    "llama": (64, "bf16", ("compile+graph", "compile+bf16master+graph", "compile", "|", "eager", "reduce-overhead")),
     "vit_small": (512, "bf16", ("compile+graph", "eager", "|", "compile", "reduce-overhead", "eager+graph")),
 }
-ORDER = ("gpt2:8", "resnet18:512", "lenet:256", "gpt2:32", "mlp:256", "resnet50:256", "gpt:8", "vit_small:512")
+ORDER = ("gpt2:8", "resnet18:512", "lenet:256", "gpt2:32", "mlp:256", "resnet50:256", "gpt:8", "llama:64", "vit_small:512")
+# The attention of a model, for the choice of a backend: heads, key heads, length, columns, causal
+ATTENTION = {"gpt2": (12, 12, 1024, 64, True), "gpt": (6, 6, 256, 64, True), "llama": (6, 2, 256, 64, True),
+             "vit_small": (3, 3, 64, 64, False)}
 
 
 def words_of(variant):
@@ -147,6 +151,51 @@ def make_models(torch, tiny):
             x = self.wte(tokens) + self.wpe.weight[: tokens.shape[1]]
             return functional.linear(self.ln_f(self.h(x)), self.wte.weight).flatten(0, 1)
 
+    def rotated(x, cos, sin):  # pairs of columns half a head apart, as in transformers' Llama
+        a, b = x.chunk(2, dim=-1)
+        return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1)
+
+    class LlamaBlock(nn.Module):
+        def __init__(self, width, heads, key_heads, hidden):
+            super().__init__()
+            self.heads, self.key_heads, self.columns = heads, key_heads, width // heads
+            self.norm_1, self.norm_2 = nn.RMSNorm(width, eps=1e-5), nn.RMSNorm(width, eps=1e-5)
+            self.q, self.o = nn.Linear(width, width, bias=False), nn.Linear(width, width, bias=False)
+            self.kv = nn.Linear(width, 2 * key_heads * self.columns, bias=False)
+            self.gate_up, self.down = nn.Linear(width, 2 * hidden, bias=False), nn.Linear(hidden, width, bias=False)
+
+        def forward(self, x, cos, sin):
+            n, t, width = x.shape
+            h = self.norm_1(x)
+            q = self.q(h).view(n, t, self.heads, self.columns).transpose(1, 2)
+            k, v = self.kv(h).view(n, t, 2 * self.key_heads, self.columns).transpose(1, 2).chunk(2, dim=1)
+            y = functional.scaled_dot_product_attention(rotated(q, cos, sin), rotated(k, cos, sin), v, is_causal=True,
+                                                        enable_gqa=self.heads != self.key_heads)
+            x = x + self.o(y.transpose(1, 2).reshape(n, t, width))
+            gate, up = self.gate_up(self.norm_2(x)).chunk(2, dim=-1)
+            return x + self.down(functional.silu(gate) * up)
+
+    class Llama(nn.Module):  # tied embeddings
+        def __init__(self, vocabulary, context, width, layers, heads, key_heads, hidden):
+            super().__init__()
+            self.embedding = nn.Embedding(vocabulary, width)
+            self.blocks = nn.ModuleList(LlamaBlock(width, heads, key_heads, hidden) for _ in range(layers))
+            self.norm = nn.RMSNorm(width, eps=1e-5)
+            for module in self.modules():
+                if isinstance(module, (nn.Linear, nn.Embedding)):
+                    nn.init.normal_(module.weight, std=0.02)
+            columns = width // heads
+            angles = torch.outer(torch.arange(context), 10000.0 ** (-torch.arange(0, columns, 2) / columns))
+            self.register_buffer("cos", angles.cos(), persistent=False)
+            self.register_buffer("sin", angles.sin(), persistent=False)
+
+        def forward(self, tokens):  # [n, t] -> [n t, vocabulary]
+            x = self.embedding(tokens)
+            cos, sin = self.cos[: tokens.shape[1]].to(x.dtype), self.sin[: tokens.shape[1]].to(x.dtype)
+            for block in self.blocks:
+                x = block(x, cos, sin)
+            return functional.linear(self.norm(x), self.embedding.weight).flatten(0, 1)
+
     class Vit(nn.Module):
         def __init__(self, width=192, layers=6, heads=3):
             super().__init__()
@@ -183,6 +232,7 @@ def make_models(torch, tiny):
 
     gpt2 = (257, 64, 64, 2, 4) if tiny else (50257, 1024, 768, 12, 12)  # vocabulary, context, width, layers, heads
     gpt = (65, 32, 48, 2, 6) if tiny else (65, 256, 384, 6, 6)
+    llama = (65, 32, 48, 2, 6, 2, 64) if tiny else (65, 256, 384, 6, 6, 2, 1024)
     side = 64 if tiny else 224
 
     def padded(sizes, pads):
@@ -192,6 +242,7 @@ def make_models(torch, tiny):
     return {
         "gpt2": (lambda pads: Gpt(*padded(gpt2, pads), "tanh"), (gpt2[1],), gpt2[0], "adamw", gpt_flops(*gpt2)),
         "gpt": (lambda pads: Gpt(*padded(gpt, pads), "none"), (gpt[1],), gpt[0], "adamw", gpt_flops(*gpt)),
+        "llama": (lambda pads: Llama(*padded(llama, pads)), (llama[1],), llama[0], "adamw", None),
         "vit_small": (lambda pads: Vit(), (3, 32, 32), 10, "adamw", None),
         "resnet18": (lambda pads: resnet18(), (3, 32, 32), 10, "momentum", 3.331e9),
         "resnet50": (lambda pads: resnet50(), (3, side, side), 1000, "momentum", 24.3e9),
@@ -217,18 +268,19 @@ def set_attention(torch, backend):
     torch.backends.cuda.enable_math_sdp(backend is None)
 
 
-def fastest_attention(torch, n, heads, t, d, dtype, causal):
+def fastest_attention(torch, n, dtype, heads, key_heads, t, d, causal):
     """{backend: milliseconds of forward and backward}, measured by themselves."""
     times = {}
     for backend in BACKENDS:
         try:
             set_attention(torch, backend)
-            qkv = torch.randn(n, t, 3 * heads * d, device="cuda", dtype=dtype, requires_grad=True)
+            widths = (heads * d, key_heads * d, key_heads * d)
+            qkv = torch.randn(n, t, sum(widths), device="cuda", dtype=dtype, requires_grad=True)
             dy = torch.randn(n, heads, t, d, device="cuda", dtype=dtype)
             marks = [torch.cuda.Event(enable_timing=True) for _ in range(13)]
             for i in range(16):
-                q, k, v = (z.view(n, t, heads, d).transpose(1, 2) for z in qkv.split(heads * d, dim=2))
-                y = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+                q, k, v = (z.view(n, t, -1, d).transpose(1, 2) for z in qkv.split(widths, dim=2))
+                y = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=heads != key_heads)
                 y.backward(dy)
                 if i >= 3:
                     marks[i - 3].record()
@@ -426,13 +478,11 @@ def work(args):
     batch = int(batch)
     torch.set_num_threads(max(1, min(8, os.cpu_count() or 1)))
     best = {}
-    if args.device == "cuda" and name in ("gpt2", "gpt", "vit_small"):
-        shape = {"gpt2": (12, 1024, 64, True), "gpt": (6, 256, 64, True), "vit_small": (3, 64, 64, False)}[name]
-        heads, t, d, causal = shape
+    if args.device == "cuda" and name in ATTENTION:
         for numbers, dtype in (("bf16", torch.bfloat16), ("fp32", torch.float32)):
             if numbers == "fp32" and MODELS[name][1] != "fp32":
                 continue
-            times = fastest_attention(torch, batch, heads, t, d, dtype, causal)
+            times = fastest_attention(torch, batch, dtype, *ATTENTION[name])
             best[numbers] = min(times, key=times.get) if times else None
             rounded = {k: round(v, 4) for k, v in times.items()}
             print("NOTE " + json.dumps({"model": args.worker_model, "attention_fwd_bwd_ms": rounded, "type": numbers}), flush=True)

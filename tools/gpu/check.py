@@ -21,7 +21,8 @@ import libraries
 import speed
 from report import ROOT, Check, Cut
 
-CALL_SECONDS = {"a": 200, "b": 300, "c": 240}  # time limit of each `--call`; with three starts they fit into 15 minutes
+# Time limit of each `--call`; a, b and c fit into 15 minutes with three starts.
+CALL_SECONDS = {"a": 200, "b": 300, "c": 240, "d": 200}
 
 
 def facts(c):
@@ -81,6 +82,8 @@ CALLS = {
           ("capture", 30, {})),
     "c": (("racecheck", 60, {}), ("memcheck", 40, {}), ("ranks", 20, {}), ("nccl", 20, {}), ("memory", 20, {}),
           ("sizes", 60, {}), ("ncu", 120, {})),
+    "d": (("conformance", 50, {"operations": ["dot_product_attention"], "options": ("",)}), ("layers", 30, {"models": ["llama"]}),
+          ("bench", 30, {"models": ["llama"]}), ("pytorch", 120, {"models": ["llama"], "turns": 1})),
 }
 
 

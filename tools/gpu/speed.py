@@ -1,6 +1,7 @@
 """The steps of check.py that measure how fast the device is, and why."""
 
 import dataclasses
+import json
 import os
 import re
 import statistics
@@ -9,19 +10,23 @@ from correct import lacks_type
 from report import Cut, sets
 
 PYTORCH_STEP = os.path.join("tools", "bench", "pytorch_step.py")
+PYTORCH_GPU = os.path.join("tools", "bench", "pytorch_gpu.py")
 PYTORCH_LIMITS = os.path.join("tools", "gpu", "pytorch_limits.py")
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """A model that is timed, with the arguments for runtime and for tools/bench/pytorch_step.py."""
+    """A model that is timed, with the arguments for runtime and for PyTorch. The forms eager and compile of PyTorch are
+    those of tools/bench/pytorch_step.py, any other is a variant of tools/bench/pytorch_gpu.py.
+    """
 
     model: str
     batch: int
     config: str
     keys: dict = dataclasses.field(default_factory=dict)  # keys for runtime, as sets() takes them
     flags: tuple = ()  # flags for PyTorch, in every form
-    wanted: dict = dataclasses.field(default_factory=dict)  # {"eager" or "compile": required speed relative to that PyTorch}
+    forms: tuple = ("eager", "compile")  # of PyTorch
+    wanted: dict = dataclasses.field(default_factory=dict)  # {form: required speed relative to that PyTorch}
     numbers: str = "float32"
     note: str = ""  # a remark about PyTorch's run
 
@@ -31,23 +36,31 @@ class Job:
 
 BF16 = {"training__mixed_precision": "bf16"}
 GPT2 = "tools/gpu/gpt2.toml"
+LLAMA = "configs/bench_llama.toml"
 RESNET = "configs/bench_resnet18.toml"
 LENET = "configs/bench_lenet.toml"
 
 
 def resnet(batch):
-    return Job("resnet18", batch, RESNET, BF16, ("--bf16", "--layout", "nhwc"), {"compile": 1.0}, "bf16", " in NHWC")
+    return Job("resnet18", batch, RESNET, BF16, ("--bf16", "--layout", "nhwc"), wanted={"compile": 1.0}, numbers="bf16",
+               note=" in NHWC")
 
 
 def gpt2(batch):
-    return Job("gpt2", batch, GPT2, BF16, ("--bf16",), {"compile": 1.0}, "bf16, context 1024")
+    return Job("gpt2", batch, GPT2, BF16, ("--bf16",), wanted={"compile": 1.0}, numbers="bf16, context 1024")
+
+
+def llama(batch):
+    forms = ("compile+graph", "compile+bf16master+graph")
+    return Job("llama", batch, LLAMA, BF16, forms=forms, wanted=dict.fromkeys(forms, 1.0), numbers="bf16, context 256")
 
 
 JOBS = (Job("lenet", 256, LENET, wanted={"eager": 5.0}, numbers="float32, TF32 off on both sides"), resnet(512), gpt2(8),
-        resnet(256), resnet(1024), gpt2(32),
+        llama(64), resnet(256), resnet(1024), gpt2(32),
         Job("lenet", 256, LENET, {"device__cuda__tf32": "true"}, ("--tf32",), numbers="TF32 on both sides"))
 # The jobs when a processor replaces the device: they only show that the script works.
-TRIAL_JOBS = (Job("lenet", 16, LENET, wanted={"eager": 0.0}), Job("resnet18", 2, RESNET), Job("gpt", 1, "configs/bench_gpt.toml"))
+TRIAL_JOBS = (Job("lenet", 16, LENET, wanted={"eager": 0.0}), Job("resnet18", 2, RESNET), Job("gpt", 1, "configs/bench_gpt.toml"),
+              Job("llama", 1, LLAMA, forms=()))
 
 
 def jobs(c):
@@ -127,7 +140,7 @@ def by_operation(table):
 
 def layers(c):
     """Reports the time of a step by operation; output.log has the whole table."""
-    models = c.arguments.models or (("gpt2", "resnet18") if c.on_gpu else ("gpt", "resnet18", "lenet"))
+    models = c.want("models", None) or (("gpt2", "resnet18") if c.on_gpu else ("gpt", "resnet18", "lenet"))
     for job in (j for j in jobs(c) if j.model in models):
         words = ["bench", job.config, "--layers", "--steps", "10",
                  *sets(**{"device__backend": c.device, "training__global_batch_size": job.batch, **job.keys})]
@@ -162,10 +175,20 @@ def pytorch_flags(form):
 
 
 def pytorch_ms(c, job, form):
+    if form not in ("eager", "compile"):
+        return pytorch_gpu_ms(c, job, form)
     done = c.run([c.arguments.python, PYTORCH_STEP, job.model, "--device", "cuda" if c.device == "cuda" else "cpu", "--batch",
                   str(job.batch), "--threads", str(os.cpu_count()), "--warm-up", "10", "--seconds", "4", *job.flags,
                   *pytorch_flags(form)], 200)
     return (done.last_json()["step_ms_median"] if done.code == 0 else None), done.reason()
+
+
+def pytorch_gpu_ms(c, job, variant):
+    done = c.run([c.arguments.python, PYTORCH_GPU, "--models", f"{job.model}:{job.batch}", "--variants", variant,
+                  "--budget-seconds", "150"], 200)
+    rows = [json.loads(line) for line in done.out.splitlines() if line.startswith("{")]
+    row = next((row for row in rows if row.get("variant") == variant), {})
+    return row.get("ms"), row.get("error", done.reason())
 
 
 def pytorch(c):
@@ -175,7 +198,8 @@ def pytorch(c):
     if c.facts.get("PyTorch", "not found") == "not found":
         return c.skip("beside PyTorch", f"{c.arguments.python} has no torch")
     for job in jobs(c):
-        forms = [form for form in c.want("forms", ("eager", "compile")) if form in job.wanted or not c.want("judged_only", False)]
+        forms = [form for form in job.forms
+                 if form in c.want("forms", job.forms) and (form in job.wanted or not c.want("judged_only", False))]
         if forms:
             beside(c, job, forms, 1 if c.arguments.quick else c.want("turns", 3))
     return None

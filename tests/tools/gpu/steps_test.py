@@ -68,6 +68,7 @@ PYTHON = f'''#!/bin/sh
 case "$1 $2" in
   "-c import torch"*) echo 2.11.0 13.0 91900 ;;
   *pytorch_step.py*) echo '{{"step_ms_median": 20.0}}' ;;
+  *pytorch_gpu.py*) echo "{{\\"variant\\": \\"$5\\", \\"ms\\": 20.0}}" ;;
   *networks.py*) exec {shlex.quote(sys.executable)} -c {shlex.quote(NETWORKS)} "$@" ;;
   *pytorch_limits.py*) echo '{{"copy_bytes_per_second": 4.3e12, "bf16_flops_per_second": 7.9e14}}' ;;
   *) exec {shlex.quote(sys.executable)} "$@" ;;
