@@ -1,6 +1,6 @@
-// Stands in for the CUDA driver (libcuda.so.1) where the real cuDNN compiles a kernel for a plan and
-// loads it: loading succeeds, everything else answers as NVIDIA's stub library does. cuDNN looks
-// all these functions up and refuses to compile if one is missing.
+// Stands in for the CUDA driver (libcuda.so.1) where the real cuDNN compiles a kernel for a plan
+// and loads it: loading succeeds, everything else answers as NVIDIA's stub library does. cuDNN
+// looks all these functions up and refuses to compile if one is missing.
 
 namespace {
 
