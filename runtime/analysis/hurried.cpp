@@ -3,7 +3,7 @@
 
 #include "runtime/analysis/reduce.h"
 #include "runtime/exec/encode.h"
-#include "runtime/train/step_programs.h"
+#include "runtime/train/micro_steps.h"
 #include "runtime/train/weights.h"
 
 namespace runtime::analysis {
@@ -19,17 +19,15 @@ analysis::Tensors run_step(train::StepPrograms& programs, const StepStart& start
   analysis::StepTrace trace(programs);
   trace.set_state(start.state, start.source);
   double loss = 0;
-  int64_t row = 0;
-  for (const step::StepForm& key : programs.forms(step::Purpose::kTraining, start.batch)) {
-    train::StepProgram& p = programs.get(key);
-    programs.upload(p, start.batch, row, start.learning_rate, start.step);
+  const auto run = [&](train::StepProgram& p) {
     if (pace == Pace::kHurried)
       p.program->run(programs.stream());
     else
       p.program->run_observed(programs.stream(), [](size_t) {});
-    row += key.rows * programs.strategy().batch.shards_of_rank();
     loss = programs.read_scalar(p, p.values.loss);
-  }
+  };
+  train::for_each_micro_step(programs, step::Purpose::kTraining, start.batch, start.learning_rate,
+                             start.step, nullptr, run);
   analysis::Tensors left = trace.state();
   left[kLoss] = {RT_FLOAT64, {1}, exec::encode({loss}, RT_FLOAT64)};
   return left;

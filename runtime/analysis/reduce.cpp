@@ -13,7 +13,7 @@
 #include "runtime/graph/host_operations.h"
 #include "runtime/graph/operation_set.h"
 #include "runtime/graph/print.h"
-#include "runtime/train/step_programs.h"
+#include "runtime/train/micro_steps.h"
 
 namespace runtime::analysis {
 
@@ -269,14 +269,11 @@ class PassSearch {
 Reduction reduce_step(train::StepPrograms& programs, const Judge& judge, const StepStart& start) {
   analysis::StepTrace(programs).set_state(start.state, start.source);
   Reduction reduction;
-  int64_t row = 0;
-  for (const step::StepForm& key : programs.forms(step::Purpose::kTraining, start.batch)) {
-    train::StepProgram& p = programs.get(key);
-    programs.upload(p, start.batch, row, start.learning_rate, start.step);
-    PassSearch(programs, *p.program, judge, reduction).run();
-    row += key.rows * programs.strategy().batch.shards_of_rank();
-    if (reduction.blame != Blame::kNobody) break;
-  }
+  const auto run = [&](train::StepProgram& p) {
+    if (reduction.blame == Blame::kNobody) PassSearch(programs, *p.program, judge, reduction).run();
+  };
+  train::for_each_micro_step(programs, step::Purpose::kTraining, start.batch, start.learning_rate,
+                             start.step, nullptr, run);
   if (reduction.found) reduction.found->origin.step = start.step;
   return reduction;
 }

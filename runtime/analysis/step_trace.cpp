@@ -9,7 +9,7 @@
 #include "runtime/analysis/judge.h"
 #include "runtime/error.h"
 #include "runtime/exec/device_target.h"
-#include "runtime/train/step_programs.h"
+#include "runtime/train/micro_steps.h"
 
 namespace runtime::analysis {
 
@@ -124,22 +124,21 @@ bool StepTrace::visit_value(train::StepProgram& p, const Names& names, ValueId i
 
 TracedStep StepTrace::step(const data::Batch& batch, double learning_rate, int64_t step,
                            const Visit& visit) {
-  const std::vector<step::StepForm>& keys = programs_.forms(step::Purpose::kTraining, batch);
+  const size_t passes = programs_.forms(step::Purpose::kTraining, batch).size();
   TracedStep result;
-  int64_t row = 0;
-  for (size_t pass = 0; pass < keys.size(); ++pass) {
-    train::StepProgram& p = programs_.get(keys[pass]);
-    const Names names(p, keys.size() > 1 ? "pass " + std::to_string(pass) + ": " : "");
-    programs_.upload(p, batch, row, learning_rate, step);
+  size_t pass = 0;
+  const auto run = [&](train::StepProgram& p) {
+    const Names names(p, passes > 1 ? "pass " + std::to_string(pass++) + ": " : "");
     p.program->run_observed(programs_.stream(), [&](size_t node) {
       const graph::Node& n = p.graph().nodes[node];
       TracedValue traced{{}, n.layer, n.op, false, {}};
       for (const ValueId id : written(p, node))
         result.left_out += visit_value(p, names, id, traced, visit) ? 0 : 1;
     });
-    row += keys[pass].rows * programs_.strategy().batch.shards_of_rank();
     result.loss = programs_.read_scalar(p, p.values.loss);
-  }
+  };
+  train::for_each_micro_step(programs_, step::Purpose::kTraining, batch, learning_rate, step,
+                             nullptr, run);
   return result;
 }
 

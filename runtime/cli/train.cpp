@@ -299,7 +299,7 @@ void add_checkpoints(train::RunOptions& options, const Session& session,
 
 void train_rank(Session& session, Run& run, Outcome& outcome) {
   const int64_t per_epoch = steps_per_epoch(session);
-  int64_t steps = train::total_steps(session.config, per_epoch);
+  int64_t steps = train::Schedule(session.config, per_epoch).total_steps();
   train::RunOptions options;
   if (run.arguments.max_steps > 0) {
     steps = std::min(steps, run.arguments.max_steps);

@@ -40,17 +40,15 @@ constexpr double kLargestTolerance = 2e-2;       // see StepTrace::tolerance()
 class Steps {
  public:
   explicit Steps(const Session& s)
-      : config_(s.config),
-        loader_(s.data.train, train::train_loader_options(s.config, s.trainer->split())) {}
+      : loader_(s.data.train, train::train_loader_options(s.config, s.trainer->split())),
+        schedule_(s.config, loader_.batches_per_epoch()) {}
 
   const data::Batch& next() { return loader_.next(); }
-  double learning_rate(int64_t step) const {
-    return train::learning_rate(config_, step, loader_.batches_per_epoch());
-  }
+  double learning_rate(int64_t step) const { return schedule_.rate(step); }
 
  private:
-  const config::Config& config_;
   data::Loader loader_;
+  train::Schedule schedule_;
 };
 
 void check_size(uint64_t bytes, int64_t steps, const VerifyArguments& arguments) {

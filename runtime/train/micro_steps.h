@@ -6,33 +6,22 @@
 
 namespace runtime::train {
 
-// This rank's micro-steps of a global batch, whose gradients add up. `purpose` is that of the last
-// one: with kTraining it updates the parameters, for example. `spans`, unless it is nullptr,
-// records the uploads. `programs` must outlive it.
-class MicroSteps {
- public:
-  MicroSteps(StepPrograms& programs, step::Purpose purpose, exec::SpanRecorder* spans = nullptr)
-      : programs_(programs), purpose_(purpose), spans_(spans) {}
-
-  // For each micro-step in turn uploads its rows of the batch and the numbers of step `step` (from
-  // 0), and calls visit(StepProgram&), which runs the program. Allocates no memory once the
-  // programs of the batch exist.
-  template <typename Visit>
-  void run(const data::Batch& batch, double learning_rate, int64_t step, Visit&& visit) {
-    int64_t row = 0;
-    for (const step::StepForm& form : programs_.forms(purpose_, batch)) {
-      StepProgram& program = programs_.get(form);
-      programs_.upload(program, batch, row, learning_rate, step, spans_);
-      visit(program);
-      row += form.rows * programs_.strategy().batch.shards_of_rank();
-    }
+// Goes through this rank's micro-steps of a global batch, whose gradients add up. `purpose` is that
+// of the last one: with kTraining it updates the parameters, for example. For each it uploads its
+// rows of the batch and the numbers of step `step` (from 0), and calls run(StepProgram&), which
+// runs the program. `spans`, unless it is nullptr, records the uploads. Allocates no memory once
+// the programs of the batch exist.
+template <typename Run>
+void for_each_micro_step(StepPrograms& programs, step::Purpose purpose, const data::Batch& batch,
+                         double learning_rate, int64_t step, exec::SpanRecorder* spans, Run&& run) {
+  int64_t row = 0;
+  for (const step::StepForm& form : programs.forms(purpose, batch)) {
+    StepProgram& program = programs.get(form);
+    programs.upload(program, batch, row, learning_rate, step, spans);
+    run(program);
+    row += form.rows * programs.strategy().batch.shards_of_rank();
   }
-
- private:
-  StepPrograms& programs_;
-  const step::Purpose purpose_;
-  exec::SpanRecorder* const spans_;
-};
+}
 
 }  // namespace runtime::train
 

@@ -1,4 +1,4 @@
-// Whether the validation still gets better: for early stopping, and for the schedule "plateau".
+// Whether the validation still gets better, and early stopping.
 #ifndef RUNTIME_TRAIN_PROGRESS_H_
 #define RUNTIME_TRAIN_PROGRESS_H_
 
@@ -13,13 +13,12 @@ namespace runtime::train {
 
 using config::larger_is_better;
 
-// ProgressState is what Plateau and EarlyStopping know of the validations so far. Checkpoints save
-// it.
+// What Schedule (schedule.h) and EarlyStopping know of the validations so far. Checkpoints save it.
 struct ProgressState {
   double best = std::numeric_limits<double>::quiet_NaN();  // NaN: no validation yet
   int64_t bad = 0;                                         // validations since then
-  int64_t cooldown = 0;                                    // Plateau: validations left
-  double factor = 1;                                       // Plateau: of the learning rate
+  int64_t cooldown = 0;                                    // Schedule: validations left
+  double factor = 1;                                       // Schedule: of the learning rate
 };
 
 // The best validation of a run.
@@ -34,27 +33,6 @@ struct BestValidation {
 // `margin`, which is at least 0. A value that is not finite is not better than anything, and every
 // other one is better than a best one that is not finite.
 bool is_better(double value, double best, bool larger_is_better, double margin = 0);
-
-// Lowers the learning rate when the monitored value no longer gets better, by more than
-// lr_scheduler.threshold times the absolute value of the best one. One thread. Equivalent to:
-// ReduceLROnPlateau with threshold_mode = "rel", but for negative values, where that one takes
-// worse values for better ones.
-class Plateau {
- public:
-  explicit Plateau(const config::Config& config);
-  // Takes the value after a validation; one that is not finite is not better.
-  void add(double value);
-  // The learning rate is multiplied by it; 1 with another schedule.
-  double factor() const { return state_.factor; }
-  const ProgressState& state() const { return state_; }
-  void set_state(const ProgressState& state) { state_ = state; }
-
- private:
-  const config::LrScheduler& config_;
-  const bool larger_is_better_;
-  const double least_factor_;
-  ProgressState state_;
-};
 
 // Says when to stop. One thread. Equivalent to: EarlyStopping of Keras.
 class EarlyStopping {

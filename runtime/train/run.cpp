@@ -43,9 +43,9 @@ class Run {
         device_(programs.device()),
         noted_(programs.notes().size()),
         steps_per_epoch_(open_training_data(data.train)),
-        total_(total_steps(config, steps_per_epoch_)),
+        schedule_(config, steps_per_epoch_),
+        total_(schedule_.total_steps()),
         train_size_(data.train->size()),
-        plateau_(config),
         early_stopping_(config) {
     if (config.device.peak_tflops > 0) flops_ = model_flops(programs);
     if (options.max_steps) total_ = std::min(total_, *options.max_steps);
@@ -184,7 +184,7 @@ class Run {
     const bool validates =
         config_.validation.every_steps > 0 || config_.validation.every_epochs > 0;
     return validation_ && validates &&
-           (step >= total_steps(config_, steps_per_epoch_) || validation_is_regular(step));
+           (step >= schedule_.total_steps() || validation_is_regular(step));
   }
 
   void validate_if_due() {
@@ -203,7 +203,7 @@ class Run {
     interval_samples_ = state.log.samples;
     validated_ = state.validated;
     if (state.monitor == config_.validation.monitor) {
-      plateau_.set_state(state.plateau);
+      schedule_.set_validations(state.plateau);
       early_stopping_.set_state(state.early_stopping);
       result_.stopped_early = early_stopping_.ended();
       result_.best = state.best_validation;
@@ -214,7 +214,7 @@ class Run {
     items_ = state.step * trainer_.split().world_size;
     if (state.step == 0) return;
     metrics_.epoch = (state.step - 1) / steps_per_epoch_;
-    metrics_.lr = learning_rate(config_, state.step - 1, steps_per_epoch_) * plateau_.factor();
+    metrics_.lr = schedule_.rate(state.step - 1);
   }
 
   SavedState state() {
@@ -225,7 +225,7 @@ class Run {
     s.validated = validated_;
     s.monitor = config_.validation.monitor;
     s.best_validation = result_.best;
-    s.plateau = plateau_.state();
+    s.plateau = schedule_.validations();
     s.early_stopping = early_stopping_.state();
     if (options_.metrics_bytes) s.metrics_bytes = options_.metrics_bytes();
     return s;
@@ -261,7 +261,7 @@ class Run {
   // A run that has come to its end runs no other form.
   void save() {
     cost_.pause();
-    if (trainer_.steps_done() < total_steps(config_, steps_per_epoch_)) decide_all_forms();
+    if (trainer_.steps_done() < schedule_.total_steps()) decide_all_forms();
     checkpoints_->save(state());
   }
 
@@ -300,8 +300,7 @@ class Run {
     const exec::HostSpan step(spans, exec::SpanKind::kStep);
     const data::Batch& batch = next_batch(spans);
     metrics_.epoch = batch.epoch;
-    metrics_.lr =
-        learning_rate(config_, trainer_.steps_done(), steps_per_epoch_) * plateau_.factor();
+    metrics_.lr = schedule_.rate(trainer_.steps_done());
     trainer_.step(batch, metrics_.lr);
     const exec::HostSpan rest(spans, exec::SpanKind::kReport);
     interval_samples_ += batch.global_valid;
@@ -322,7 +321,7 @@ class Run {
       const int64_t meeting =
           checkpoints_ ? std::min(end, checkpoints_->next_due(trainer_.steps_done())) : end;
       result_.signal = asynchronous_->run(
-          meeting, [this](const WorkItem& item) { return item_done(item); },
+          meeting, schedule_, [this](const WorkItem& item) { return item_done(item); },
           profiler_ ? &*profiler_ : nullptr);
       take_progress();
       metrics_.step = trainer_.steps_done();
@@ -537,7 +536,7 @@ class Run {
   // that goes on from here decides as one that has not ended here.
   void decide(double value) {
     if (!validation_is_regular(validated_)) return;
-    plateau_.add(value);
+    schedule_.add_validation(value);
     early_stopping_.add(value);
     result_.stopped_early = early_stopping_.ended();
   }
@@ -566,9 +565,10 @@ class Run {
   std::optional<data::Loader> loader_;  // either this one or asynchronous_
   std::optional<Asynchronous> asynchronous_;
   std::optional<data::Loader> validation_;
-  int64_t steps_per_epoch_, total_;
+  const int64_t steps_per_epoch_;
+  Schedule schedule_;
+  int64_t total_;
   const int64_t train_size_;
-  Plateau plateau_;
   EarlyStopping early_stopping_;
   std::optional<Checkpoints> checkpoints_;
   Metrics metrics_;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "runtime/config/choices.h"
 #include "runtime/row_of.h"
 
 namespace runtime::train {
@@ -93,10 +94,7 @@ constexpr Row<double (*)(const At&)> kSchedules[] = {
     {"warmup_stable_decay", warmup_stable_decay},
     {"plateau", constant}};
 
-}  // namespace
-
-std::vector<std::string> written_schedules() { return names_of_rows(kSchedules); }
-
+// optimizer.lr, scaled with the global batch.
 double base_rate(const config::Config& config) {
   const config::LrScheduler& scheduler = config.lr_scheduler;
   const double factor = static_cast<double>(config.training.global_batch_size) /
@@ -106,19 +104,43 @@ double base_rate(const config::Config& config) {
                         {{"none", 1}, {"linear", factor}, {"sqrt", std::sqrt(factor)}});
 }
 
-int64_t total_steps(const config::Config& config, int64_t steps_per_epoch) {
-  if (config.training.steps > 0) return config.training.steps;
-  return std::max<int64_t>(config.training.epochs, 1) * steps_per_epoch;
+}  // namespace
+
+std::vector<std::string> written_schedules() { return names_of_rows(kSchedules); }
+
+Schedule::Schedule(const config::Config& config, int64_t steps_per_epoch)
+    : scheduler_(config.lr_scheduler),
+      larger_is_better_(larger_is_better(config.validation.monitor)),
+      steps_per_epoch_(steps_per_epoch),
+      total_(config.training.steps > 0
+                 ? config.training.steps
+                 : std::max<int64_t>(config.training.epochs, 1) * steps_per_epoch),
+      start_(base_rate(config)),
+      end_(std::min(scheduler_.min_lr, start_)) {}
+
+double Schedule::rate(int64_t step) const {
+  double rate = find_row("lr_scheduler.name", scheduler_.name, kSchedules)
+                    .value({scheduler_, step, total_, steps_per_epoch_, start_, end_});
+  if (step < scheduler_.warmup_steps)
+    rate *= static_cast<double>(step + 1) / static_cast<double>(scheduler_.warmup_steps);
+  return rate * validations_.factor;
 }
 
-double learning_rate(const config::Config& config, int64_t step, int64_t steps_per_epoch) {
-  const config::LrScheduler& scheduler = config.lr_scheduler;
-  const double start = base_rate(config), end = std::min(scheduler.min_lr, start);
-  const double lr = find_row("lr_scheduler.name", scheduler.name, kSchedules)
-                        .value({scheduler, step, total_steps(config, steps_per_epoch),
-                                steps_per_epoch, start, end});
-  if (step >= scheduler.warmup_steps) return lr;
-  return lr * (static_cast<double>(step + 1) / static_cast<double>(scheduler.warmup_steps));
+void Schedule::add_validation(double value) {
+  if (!config::schedule_of(scheduler_).validates) return;
+  ProgressState& v = validations_;
+  const double margin = scheduler_.threshold * std::abs(v.best);
+  const bool better = is_better(value, v.best, larger_is_better_, margin);
+  if (better) v.best = value;
+  v.bad = better ? 0 : v.bad + 1;
+  if (v.cooldown > 0) {
+    --v.cooldown;
+    v.bad = 0;
+  }
+  if (v.bad <= scheduler_.patience) return;
+  v.factor = std::max(v.factor * scheduler_.gamma, start_ > 0 ? scheduler_.min_lr / start_ : 0);
+  v.cooldown = scheduler_.cooldown;
+  v.bad = 0;
 }
 
 }  // namespace runtime::train

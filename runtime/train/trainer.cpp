@@ -19,6 +19,7 @@
 #include "runtime/train/loss_mean.h"
 #include "runtime/train/loss_window.h"
 #include "runtime/train/metrics/validation_metrics.h"
+#include "runtime/train/micro_steps.h"
 #include "runtime/train/open.h"
 #include "runtime/train/step_programs.h"
 #include "runtime/train/weight_average.h"
@@ -65,10 +66,9 @@ struct Trainer::State {
   void read_weights(const config::Model& model);
   void broadcast_parameters();
   void measure_speed();
-  const std::vector<StepForm>& prepare(const data::Batch& batch);
+  void prepare(const data::Batch& batch);
   void agree(const data::Batch& batch, const std::vector<StepForm>& forms);
-  StepProgram& run(const std::vector<StepForm>& forms, const data::Batch& batch,
-                   double learning_rate, int64_t step);
+  StepProgram& run(Purpose purpose, const data::Batch& batch, double learning_rate, int64_t step);
   StepProgram& infer(const data::Batch& batch);
   std::vector<double> read_outputs(const StepProgram& p);
   bool reports_outputs() const;
@@ -166,17 +166,15 @@ void Trainer::State::agree(const data::Batch& batch, const std::vector<StepForm>
 }
 
 // Queues the micro-steps of a batch; returns the program of the last one, which has the results.
-StepProgram& Trainer::State::run(const std::vector<StepForm>& forms, const data::Batch& batch,
-                                 double learning_rate, int64_t step) {
-  int64_t row = 0;
-  for (const StepForm& form : forms) {
-    StepProgram& p = programs.get(form);
-    programs.upload(p, batch, row, learning_rate, step, spans);
+StepProgram& Trainer::State::run(Purpose purpose, const data::Batch& batch, double learning_rate,
+                                 int64_t step) {
+  StepProgram* last = nullptr;
+  for_each_micro_step(programs, purpose, batch, learning_rate, step, spans, [&](StepProgram& p) {
     const exec::HostSpan span(spans, exec::SpanKind::kLaunch);
     p.program->run(programs.stream(), spans);
-    row += form.rows * programs.strategy().batch.shards_of_rank();
-  }
-  return programs.get(forms.back());
+    last = &p;
+  });
+  return *last;
 }
 
 StepProgram& Trainer::State::infer(const data::Batch& batch) {
@@ -291,18 +289,17 @@ void Trainer::State::read_weights(const config::Model& model) {
 
 const parallel::BatchSplit& Trainer::split() const { return state_->programs.strategy().batch; }
 
-const std::vector<StepForm>& Trainer::State::prepare(const data::Batch& batch) {
+void Trainer::State::prepare(const data::Batch& batch) {
   const exec::HostSpan span(spans, exec::SpanKind::kPrepare);
   const std::vector<StepForm>& forms = programs.forms(Purpose::kTraining, batch);
   for (const StepForm& form : forms) programs.get(form);
   agree(batch, forms);
-  return forms;
 }
 
 void Trainer::step(const data::Batch& batch, double learning_rate) {
   State& s = *state_;
-  const std::vector<StepForm>& forms = s.prepare(batch);
-  StepProgram& last = s.run(forms, batch, learning_rate, s.steps);
+  s.prepare(batch);
+  StepProgram& last = s.run(Purpose::kTraining, batch, learning_rate, s.steps);
   const exec::HostSpan span(s.spans, exec::SpanKind::kReport);
   if (s.losses->full()) s.early.push_back(s.next_loss(*s.losses->pop(true)));
   s.losses->push(s.programs.stream(), last.program->address(last.values.loss),
@@ -408,8 +405,7 @@ std::vector<double> Trainer::outputs(const data::Batch& batch) {
 
 data::TensorFile Trainer::gradients(const data::Batch& batch, std::optional<int64_t> step) {
   State& s = *state_;
-  const std::vector<StepForm>& forms = s.programs.forms(Purpose::kGradients, batch);
-  StepProgram& p = s.run(forms, batch, 0, step.value_or(s.steps));
+  StepProgram& p = s.run(Purpose::kGradients, batch, 0, step.value_or(s.steps));
   s.programs.storage().parameters_changed();  // the running statistics
   data::TensorFile file;
   const auto tensor = [&](ValueId id, const void* address) {
@@ -435,7 +431,8 @@ data::TensorFile Trainer::gradients(const data::Batch& batch, std::optional<int6
     const std::string name = (parameter.trainable ? "" : "after.") + parameter.name;
     if (!t.bytes.empty()) file.tensors.emplace(name, std::move(t));
   }
-  if (s.collectives() == nullptr && forms.size() == 1 && p.values.shards.size() == 1)
+  const bool at_once = s.programs.forms(Purpose::kGradients, batch).size() == 1;
+  if (s.collectives() == nullptr && at_once && p.values.shards.size() == 1)
     file.tensors.emplace("logits", tensor(p.values.output, p.program->address(p.values.output)));
   file.tensors.emplace("loss", tensor(p.values.loss, p.program->address(p.values.loss)));
   return file;

@@ -5,8 +5,8 @@
 #include <chrono>
 
 #include "runtime/train/loss_mean.h"
+#include "runtime/train/micro_steps.h"
 #include "runtime/train/open.h"
-#include "runtime/train/schedule.h"
 #include "runtime/train/step_programs.h"
 
 namespace runtime::train {
@@ -81,13 +81,13 @@ data::LoaderOptions Asynchronous::loader_options() {
   return o;
 }
 
-int Asynchronous::run(int64_t end, const std::function<int(const WorkItem&)>& done,
-                      Profiler* profiler) {
+int Asynchronous::run(int64_t end, const Schedule& schedule,
+                      const std::function<int(const WorkItem&)>& done, Profiler* profiler) {
   exchange_->open(end * programs_.world_size());
   pushed_ = false;
   for (;;) {
     spans_ = profiler == nullptr ? nullptr : profiler->begin_step();
-    if (!one_item(done)) break;
+    if (!one_item(schedule, done)) break;
     if (profiler != nullptr) profiler->end_step();
   }
   if (pushed_) receive_parameters();
@@ -96,12 +96,13 @@ int Asynchronous::run(int64_t end, const std::function<int(const WorkItem&)>& do
 
 // Computes the next work item. Returns false if there is none. The gradient of one work item is
 // sent while the next item is computed.
-bool Asynchronous::one_item(const std::function<int(const WorkItem&)>& done) {
+bool Asynchronous::one_item(const Schedule& schedule,
+                            const std::function<int(const WorkItem&)>& done) {
   const int64_t begin = exec::SpanRecorder::now();
   const data::Batch& batch = next_batch();
   if (batch.rows == 0) return false;
   add_span(exec::SpanKind::kData, begin);
-  const WorkItem item = compute(batch);
+  const WorkItem item = compute(batch, schedule);
   exchange(gradient_of(item, batch));
   const int64_t computed = exec::SpanRecorder::now();
   if (const int signal = done(item); signal != 0) exchange_->stop(signal);
@@ -127,26 +128,25 @@ const data::Batch& Asynchronous::next_batch() {
   return loader_->next();
 }
 
-WorkItem Asynchronous::compute(const data::Batch& batch) {
+WorkItem Asynchronous::compute(const data::Batch& batch, const Schedule& schedule) {
   WorkItem item;
   item.epoch = batch.epoch;
   item.step = batch.epoch * batches_per_epoch() + batch.index;
-  item.learning_rate = learning_rate(config_, item.step, batches_per_epoch());
+  item.learning_rate = schedule.rate(item.step);
   item.weight = weight_of_step(batch, config_.training.global_batch_size);
-  int64_t row = 0;
-  for (const step::StepForm& key : programs_.forms(step::Purpose::kMicroStep, batch)) {
-    const int64_t begin = exec::SpanRecorder::now();
-    StepProgram& p = programs_.get(key);
-    add_span(exec::SpanKind::kPrepare, begin);
-    programs_.upload(p, batch, row, 0, item.step, spans_);
+  {
+    const exec::HostSpan span(spans_, exec::SpanKind::kPrepare);
+    for (const auto& form : programs_.forms(step::Purpose::kMicroStep, batch)) programs_.get(form);
+  }
+  const auto run = [&](StepProgram& p) {
     {
       const exec::HostSpan span(spans_, exec::SpanKind::kLaunch);
       p.program->run(programs_.stream(), spans_);
     }
-    row += key.rows;
     const exec::HostSpan span(spans_, exec::SpanKind::kReport);
     item.loss = programs_.read_scalar(p, p.values.loss);  // of the rows so far
-  }
+  };
+  for_each_micro_step(programs_, step::Purpose::kMicroStep, batch, 0, item.step, spans_, run);
   return item;
 }
 

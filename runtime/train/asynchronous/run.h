@@ -11,6 +11,7 @@
 #include "runtime/train/asynchronous/owned_update.h"
 #include "runtime/train/checkpoint/checkpoints.h"
 #include "runtime/train/profiler.h"
+#include "runtime/train/schedule.h"
 #include "runtime/train/trainer.h"
 
 namespace runtime::train {
@@ -39,12 +40,13 @@ class Asynchronous {
 
   int64_t batches_per_epoch() const { return loader_->batches_per_epoch(); }
 
-  // Computes work items of the steps before `end` until none is left. Calls `done` after each; it
+  // Computes work items of the steps before `end` until none is left, with the rates of `schedule`.
+  // Calls `done` after each; it
   // returns the signal that ends the run, or 0. A signal and pause() let the steps that were begun
   // be done first. On return no update is in flight, all ranks have the same parameters, and
   // trainer.steps_done() counts the steps that were done. Returns the signal that has ended the
   // run, or 0. `profiler`, unless it is nullptr, is told of each work item as of a step.
-  int run(int64_t end, const std::function<int(const WorkItem&)>& done,
+  int run(int64_t end, const Schedule& schedule, const std::function<int(const WorkItem&)>& done,
           Profiler* profiler = nullptr);
   // The number of updates of this rank's range, those before the checkpoint included.
   int64_t updates() const { return owned_->updates(); }
@@ -58,10 +60,10 @@ class Asynchronous {
  private:
   data::LoaderOptions loader_options();
   const data::Batch& next_batch();
-  bool one_item(const std::function<int(const WorkItem&)>& done);
+  bool one_item(const Schedule& schedule, const std::function<int(const WorkItem&)>& done);
   void exchange(ItemGradient gradient);
   void add_span(exec::SpanKind kind, int64_t begin);
-  WorkItem compute(const data::Batch& batch);
+  WorkItem compute(const data::Batch& batch, const Schedule& schedule);
   ItemGradient gradient_of(const WorkItem& item, const data::Batch& batch);
   void receive_parameters();
   void write_parameters(const std::vector<Bytes>& ranges);

@@ -287,7 +287,7 @@ TEST(Run, MaxStepsAndStepsOfTheConfiguration) {
   RunOptions options;
   options.max_steps = 5;
   EXPECT_EQ(train_job(job, recorder, options).steps, 5);
-  EXPECT_EQ(total_steps(job.config, 3), 100);
+  EXPECT_EQ(Schedule(job.config, 3).total_steps(), 100);
 }
 
 TEST(Run, StopsAtASignal) {

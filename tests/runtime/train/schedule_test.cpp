@@ -29,7 +29,7 @@ config::Config with(const std::string& name, double lr = 1) {
 
 TEST(Schedule, Constant) {
   const config::Config c = with("constant", 0.5);
-  for (int64_t step : {0, 7, 1000}) EXPECT_EQ(learning_rate(c, step, kEpoch), 0.5);
+  for (int64_t step : {0, 7, 1000}) EXPECT_EQ(Schedule(c, kEpoch).rate(step), 0.5);
 }
 
 // A schedule has two halves: what the configuration knows of it, and what computes its rates.
@@ -40,23 +40,24 @@ TEST(Schedule, EachNameOfTheConfigurationIsWritten) {
 
 // A name that the configuration accepts and that nothing is written for must not train somehow.
 TEST(Schedule, ANameThatNothingIsWrittenForIsAFaultOfTheProgram) {
-  EXPECT_THROW(learning_rate(with("later"), 1, kEpoch), InternalError);
-  config::Config c = with("warmup_stable_decay");
+  config::Config c = with("later");
+  EXPECT_THROW(Schedule(c, kEpoch).rate(1), InternalError);
+  c = with("warmup_stable_decay");
   c.lr_scheduler.decay = "later";
-  EXPECT_THROW(learning_rate(c, 1, kEpoch), InternalError);
+  EXPECT_THROW(Schedule(c, kEpoch).rate(1), InternalError);
   c = with("constant");
   c.lr_scheduler.scale_with_batch = "later";
-  EXPECT_THROW(learning_rate(c, 1, kEpoch), InternalError);
+  EXPECT_THROW(Schedule(c, kEpoch).rate(1), InternalError);
 }
 
 TEST(Schedule, StepDecays) {
   config::Config c = with("step");
   c.lr_scheduler.step_size = 3;
-  EXPECT_EQ(learning_rate(c, 29, kEpoch), 1);
-  EXPECT_DOUBLE_EQ(learning_rate(c, 30, kEpoch), 0.1);
-  EXPECT_DOUBLE_EQ(learning_rate(c, 89, kEpoch), 0.01);
+  EXPECT_EQ(Schedule(c, kEpoch).rate(29), 1);
+  EXPECT_DOUBLE_EQ(Schedule(c, kEpoch).rate(30), 0.1);
+  EXPECT_DOUBLE_EQ(Schedule(c, kEpoch).rate(89), 0.01);
   c.lr_scheduler.min_lr = 0.05;
-  EXPECT_EQ(learning_rate(c, 89, kEpoch), 0.05);
+  EXPECT_EQ(Schedule(c, kEpoch).rate(89), 0.05);
 }
 
 // MultiStepLR
@@ -67,7 +68,7 @@ TEST(Schedule, MultiStepDecaysAtMilestones) {
   const std::vector<std::pair<int64_t, double>> expected = {{0, 0.2},  {19, 0.2},  {20, 0.1},
                                                             {49, 0.1}, {50, 0.05}, {1000, 0.05}};
   for (const auto& [step, rate] : expected)
-    EXPECT_DOUBLE_EQ(learning_rate(c, step, kEpoch), rate) << step;
+    EXPECT_DOUBLE_EQ(Schedule(c, kEpoch).rate(step), rate) << step;
 }
 
 // CosineAnnealingLR(T_max = 100, eta_min), constant after its end.
@@ -78,10 +79,10 @@ TEST(Schedule, Cosine) {
     const double expected =
         0.02 +
         (0.3 - 0.02) * (1 + std::cos(std::numbers::pi * static_cast<double>(step) / 100)) / 2;
-    EXPECT_NEAR(learning_rate(c, step, kEpoch), expected, 1e-15) << step;
+    EXPECT_NEAR(Schedule(c, kEpoch).rate(step), expected, 1e-15) << step;
   }
-  EXPECT_EQ(learning_rate(c, 100, kEpoch), 0.02);
-  EXPECT_EQ(learning_rate(c, 150, kEpoch), 0.02);
+  EXPECT_EQ(Schedule(c, kEpoch).rate(100), 0.02);
+  EXPECT_EQ(Schedule(c, kEpoch).rate(150), 0.02);
 }
 
 // LinearLR(start_factor = 1, end_factor = 0.25, total_iters = 50)
@@ -91,7 +92,7 @@ TEST(Schedule, LinearEndsAtDecaySteps) {
   c.lr_scheduler.decay_steps = 50;
   for (int64_t step = 0; step <= 60; ++step) {
     const double factor = 1 + (0.25 - 1) * static_cast<double>(std::min<int64_t>(50, step)) / 50;
-    EXPECT_NEAR(learning_rate(c, step, kEpoch), 0.4 * factor, 1e-15) << step;
+    EXPECT_NEAR(Schedule(c, kEpoch).rate(step), 0.4 * factor, 1e-15) << step;
   }
 }
 
@@ -99,38 +100,38 @@ TEST(Schedule, DecaysOverTheEpochsOfTheTraining) {
   config::Config c = with("linear");
   c.training.steps = 0;
   c.training.epochs = 8;
-  EXPECT_DOUBLE_EQ(learning_rate(c, 40, kEpoch), 0.5);
-  EXPECT_EQ(learning_rate(c, 80, kEpoch), 0);
+  EXPECT_DOUBLE_EQ(Schedule(c, kEpoch).rate(40), 0.5);
+  EXPECT_EQ(Schedule(c, kEpoch).rate(80), 0);
 }
 
 TEST(Schedule, WarmUpIsLinear) {
   config::Config c = with("constant", 0.8);
   c.lr_scheduler.warmup_steps = 4;
-  EXPECT_DOUBLE_EQ(learning_rate(c, 0, kEpoch), 0.2);
-  EXPECT_DOUBLE_EQ(learning_rate(c, 3, kEpoch), 0.8);
-  EXPECT_DOUBLE_EQ(learning_rate(c, 4, kEpoch), 0.8);
+  EXPECT_DOUBLE_EQ(Schedule(c, kEpoch).rate(0), 0.2);
+  EXPECT_DOUBLE_EQ(Schedule(c, kEpoch).rate(3), 0.8);
+  EXPECT_DOUBLE_EQ(Schedule(c, kEpoch).rate(4), 0.8);
 }
 
 // SequentialLR of LinearLR and CosineAnnealingLR(T_max = 100 - 20)
 TEST(Schedule, TheDecayBeginsAfterTheWarmUp) {
   config::Config c = with("cosine");
   c.lr_scheduler.warmup_steps = 20;
-  EXPECT_DOUBLE_EQ(learning_rate(c, 9, kEpoch), 0.5);
-  EXPECT_DOUBLE_EQ(learning_rate(c, 19, kEpoch), 1);
-  EXPECT_DOUBLE_EQ(learning_rate(c, 20, kEpoch), 1);
-  EXPECT_NEAR(learning_rate(c, 60, kEpoch), 0.5, 1e-15);
-  EXPECT_NEAR(learning_rate(c, 40, kEpoch), (1 + std::cos(std::numbers::pi / 4)) / 2, 1e-15);
+  EXPECT_DOUBLE_EQ(Schedule(c, kEpoch).rate(9), 0.5);
+  EXPECT_DOUBLE_EQ(Schedule(c, kEpoch).rate(19), 1);
+  EXPECT_DOUBLE_EQ(Schedule(c, kEpoch).rate(20), 1);
+  EXPECT_NEAR(Schedule(c, kEpoch).rate(60), 0.5, 1e-15);
+  EXPECT_NEAR(Schedule(c, kEpoch).rate(40), (1 + std::cos(std::numbers::pi / 4)) / 2, 1e-15);
 }
 
 TEST(Schedule, ScalesWithTheGlobalBatch) {
   config::Config c = with("constant", 0.1);
   c.training.global_batch_size = 400;
   c.lr_scheduler.reference_batch_size = 100;
-  EXPECT_DOUBLE_EQ(learning_rate(c, 0, kEpoch), 0.1);
+  EXPECT_DOUBLE_EQ(Schedule(c, kEpoch).rate(0), 0.1);
   c.lr_scheduler.scale_with_batch = "linear";
-  EXPECT_DOUBLE_EQ(learning_rate(c, 0, kEpoch), 0.4);
+  EXPECT_DOUBLE_EQ(Schedule(c, kEpoch).rate(0), 0.4);
   c.lr_scheduler.scale_with_batch = "sqrt";
-  EXPECT_DOUBLE_EQ(learning_rate(c, 0, kEpoch), 0.2);
+  EXPECT_DOUBLE_EQ(Schedule(c, kEpoch).rate(0), 0.2);
 }
 
 TEST(Schedule, KeysThatDoNotFitAreRefused) {
@@ -156,7 +157,7 @@ TEST(Schedule, KeysThatDoNotFitAreRefused) {
 std::vector<double> rates(const config::Config& c, size_t count, int64_t epoch = kEpoch) {
   std::vector<double> list;
   for (size_t step = 0; step < count; ++step)
-    list.push_back(learning_rate(c, static_cast<int64_t>(step), epoch));
+    list.push_back(Schedule(c, epoch).rate(static_cast<int64_t>(step)));
   return list;
 }
 void expect_rates(const config::Config& c, const std::vector<double>& expected,
@@ -255,7 +256,81 @@ TEST(Schedule, WarmupStableDecay) {
   c.lr_scheduler.min_lr = 0.4;
   expect_rates(c, {0.2, 0.4, 0.6, 0.8, 0.8, 0.8, 0.8, 0.8, 0.7, 0.6, 0.5, 0.4, 0.4});
   c.lr_scheduler.decay = "cosine";
-  EXPECT_NEAR(learning_rate(c, 8, kEpoch), 0.4 + 0.2 * (1 + std::cos(std::numbers::pi / 4)), 1e-12);
+  EXPECT_NEAR(Schedule(c, kEpoch).rate(8), 0.4 + 0.2 * (1 + std::cos(std::numbers::pi / 4)), 1e-12);
+}
+
+// The learning rates after each validation.
+std::vector<double> rates_after(const config::Config& config, const std::vector<double>& values) {
+  Schedule schedule(config, kEpoch);
+  std::vector<double> list;
+  for (const double value : values) {
+    // As a run that goes on from a checkpoint.
+    Schedule next(config, kEpoch);
+    next.set_validations(schedule.validations());
+    next.add_validation(value);
+    schedule.set_validations(next.validations());
+    list.push_back(schedule.rate(7));
+  }
+  return list;
+}
+
+// The numbers were printed by PyTorch 2.15: ReduceLROnPlateau(factor=0.5, patience=2, cooldown=1,
+// min_lr=0.06, threshold=0.01) and (mode="max", factor=0.1, patience=0, threshold=0.5).
+TEST(Plateau, IsReduceLROnPlateau) {
+  config::Config c;
+  c.optimizer.lr = 0.4;
+  c.lr_scheduler.name = "plateau";
+  c.lr_scheduler.gamma = 0.5;
+  c.lr_scheduler.patience = 2;
+  c.lr_scheduler.cooldown = 1;
+  c.lr_scheduler.min_lr = 0.06;
+  c.lr_scheduler.threshold = 0.01;
+  EXPECT_THAT(
+      rates_after(
+          c, {1, .9, .95, .91, .92, .93, .94, .8, .81, .82, .83, .84, .85, .86, .87, .88, .89}),
+      testing::Pointwise(testing::DoubleNear(1e-12), {0.4, 0.4, 0.4, 0.4, 0.2, 0.2, 0.2, 0.2, 0.2,
+                                                      0.2, 0.1, 0.1, 0.1, 0.1, 0.06, 0.06, 0.06}));
+  c.validation.monitor = "accuracy";
+  c.lr_scheduler = {};
+  c.lr_scheduler.name = "plateau";
+  c.lr_scheduler.patience = 0;
+  c.lr_scheduler.threshold = 0.5;
+  EXPECT_THAT(
+      rates_after(c, {.1, .14, .16, .2, .25, .3}),
+      testing::Pointwise(testing::DoubleNear(1e-12), {0.4, 0.04, 0.04, 0.004, 0.004, 0.0004}));
+}
+
+// The margin is a part of the absolute value, so that a negative one is not its own improvement.
+TEST(Plateau, LowersTheRateAtANegativeValueThatStays) {
+  config::Config c;
+  c.optimizer.lr = 1;
+  c.lr_scheduler.name = "plateau";
+  c.lr_scheduler.gamma = 0.5;
+  c.lr_scheduler.patience = 1;
+  c.lr_scheduler.threshold = 0.01;
+  EXPECT_THAT(rates_after(c, {-1, -1, -1, -1, -1}), testing::ElementsAre(1, 1, 0.5, 0.5, 0.25));
+  EXPECT_THAT(rates_after(c, {-1, -1.005, -1.005, -1.02, -1.02}),
+              testing::ElementsAre(1, 1, 0.5, 0.5, 0.5));
+  c.validation.monitor = "r2";
+  EXPECT_THAT(rates_after(c, {-1, -1, -1, -1, -1}), testing::ElementsAre(1, 1, 0.5, 0.5, 0.25));
+  EXPECT_THAT(rates_after(c, {-1, -0.995, -0.995, -0.5, -0.5}),
+              testing::ElementsAre(1, 1, 0.5, 0.5, 0.5));
+}
+
+TEST(Plateau, ANaNIsAValidationWithoutImprovement) {
+  config::Config c;
+  c.optimizer.lr = 1;
+  c.lr_scheduler.name = "plateau";
+  c.lr_scheduler.gamma = 0.5;
+  c.lr_scheduler.patience = 1;
+  EXPECT_THAT(rates_after(c, {NAN, NAN, NAN, 5}), testing::ElementsAre(1, 0.5, 0.5, 0.5));
+  EXPECT_THAT(rates_after(c, {1, NAN, INFINITY, 0.5}), testing::ElementsAre(1, 1, 0.5, 0.5));
+}
+
+TEST(Plateau, OtherSchedulesHaveNone) {
+  config::Config c;
+  c.lr_scheduler.patience = 0;
+  EXPECT_THAT(rates_after(c, {1, 2, 3}), testing::Each(c.optimizer.lr));
 }
 
 }  // namespace
