@@ -17,6 +17,7 @@
 #include "runtime/error.h"
 #include "runtime/step/ranks.h"
 #include "runtime/terminal/table.h"
+#include "runtime/train/cost_meter.h"
 #include "runtime/train/device_meter.h"
 #include "runtime/train/formatted.h"
 #include "runtime/train/model_flops.h"
@@ -100,7 +101,8 @@ Measured measure(Session& s, int64_t steps) {
     s.trainer->step(batch, s.config.optimizer.lr);
     for (++pending; pending > in_flight; --pending) s.trainer->next_result(true);
     const std::chrono::duration<double> elapsed = Clock::now() - begin;
-    const parallel::ByAxis waited = train::exposed_by_axis(s.programs->take_collective_times());
+    const parallel::ByAxis waited =
+        train::exposed_by_axis(train::take_collective_times(*s.programs));
     if (i < kWarmUp) continue;
     times.push_back(elapsed.count());
     all += elapsed.count();

@@ -7,16 +7,21 @@
 
 namespace runtime::train {
 
+exec::CollectiveTimes take_collective_times(const StepPrograms& programs) {
+  exec::Collectives* const collectives = programs.collectives();
+  return collectives == nullptr ? exec::CollectiveTimes{} : collectives->take_times();
+}
+
 void CostMeter::begin(StepPrograms& programs, int64_t total) {
   programs_ = &programs;
   warm_up_ = std::min<int64_t>(kWarmUp, total / 2);
-  programs.take_collective_times();
+  take_collective_times(programs);
 }
 
 void CostMeter::end_step() {
   if (++steps_ != warm_up_) return;
   pause();
-  programs_->take_collective_times();
+  take_collective_times(*programs_);
   seconds_ = {};
 }
 
@@ -29,7 +34,7 @@ void CostMeter::pause() {
 
 StepCost CostMeter::end() {
   pause();
-  parallel::ByAxis exposed = exposed_by_axis(programs_->take_collective_times());
+  parallel::ByAxis exposed = exposed_by_axis(take_collective_times(*programs_));
   if (steps_ <= warm_up_) return {};
   const auto measured = static_cast<double>(steps_ - warm_up_);
   for (double& seconds : exposed) seconds /= measured;

@@ -12,6 +12,9 @@ namespace runtime::train {
 
 class StepPrograms;
 
+// The times of the collectives of the programs since the last call.
+exec::CollectiveTimes take_collective_times(const StepPrograms& programs);
+
 // Measures the cost of a step, once caches, plans and clock rates have settled: the time of the
 // clock from one step to the next, because a call that queues a step returns before the device has
 // computed it. One thread; the programs must outlive the object.

@@ -255,10 +255,6 @@ std::vector<double> StepPrograms::maximum(std::vector<double> values) const {
   return values;
 }
 
-exec::CollectiveTimes StepPrograms::take_collective_times() const {
-  return collectives() == nullptr ? exec::CollectiveTimes{} : collectives()->take_times();
-}
-
 void StepPrograms::write(void* address, const std::vector<std::byte>& bytes) {
   stream_.copy(address, bytes.data(), bytes.size());
   stream_.synchronize();
@@ -269,6 +265,12 @@ std::vector<std::byte> StepPrograms::read(const void* address, uint64_t bytes) {
   stream_.copy(out.data(), address, bytes);
   stream_.synchronize();
   return out;
+}
+
+std::vector<std::byte> StepPrograms::read(const StepProgram& p, ValueId id) {
+  const void* const address = p.address(id);
+  if (address == nullptr) return {};
+  return read(address, graph::canonical_bytes(p.graph().value(id)));
 }
 
 void StepPrograms::write_buffer(const std::string& name, uint64_t begin,
@@ -286,16 +288,15 @@ std::vector<std::byte> StepPrograms::read_buffer(const std::string& name) {
 }
 
 double StepPrograms::read_scalar(const StepProgram& p, ValueId id) {
-  const std::vector<std::byte> bytes = read(p.program->address(id), graph::dtype_bytes(dtype()));
+  const std::vector<std::byte> bytes = read(p, id);
   if (dtype() == RT_FLOAT64)
     return without_sign_of_nan(*reinterpret_cast<const double*>(bytes.data()));
   return without_sign_of_nan(*reinterpret_cast<const float*>(bytes.data()));
 }
 
 std::optional<LossScaling> StepPrograms::loss_scaling() {
-  const void* const state = storage_.find(kLossScaling);
-  if (state == nullptr) return std::nullopt;
-  const std::vector<std::byte> bytes = read(state, 3 * sizeof(float));
+  if (storage_.find(kLossScaling) == nullptr) return std::nullopt;
+  const std::vector<std::byte> bytes = read_buffer(kLossScaling);
   float numbers[3];
   std::memcpy(numbers, bytes.data(), sizeof(numbers));
   return LossScaling{numbers[0], static_cast<int64_t>(numbers[2])};

@@ -85,6 +85,8 @@ class StepPrograms {
   // Copy to and from device memory; they wait for the stream.
   void write(void* address, const std::vector<std::byte>& bytes);
   std::vector<std::byte> read(const void* address, uint64_t bytes);
+  // A value in canonical layout; empty where this rank does not use it.
+  std::vector<std::byte> read(const StepProgram& program, graph::ValueId id);
   // The same for bytes of a persistent buffer (exec::Storage) from `begin` on, wherever it is cut.
   void write_buffer(const std::string& name, uint64_t begin, const std::vector<std::byte>& bytes);
   std::vector<std::byte> read_buffer(const std::string& name, uint64_t begin, uint64_t bytes);
@@ -129,8 +131,6 @@ class StepPrograms {
   int64_t parameter_count();
   // The maximum over all ranks of each number; waits for all ranks.
   std::vector<double> maximum(std::vector<double> values) const;
-  // The times of collectives since the last call.
-  exec::CollectiveTimes take_collective_times() const;
 
  private:
   void upload_scalar(StepProgram& p, graph::ValueId id, double value);

@@ -120,8 +120,7 @@ void Trainer::State::broadcast_parameters() {
   for (const model::Parameter& parameter : p.values.parameters) {
     if (!p.program->uses(parameter.value) || parameters.layout_of_parts(p, parameter) != nullptr)
       continue;
-    const uint64_t size = graph::canonical_bytes(p.graph().value(parameter.value));
-    std::vector<std::byte> bytes = programs.read(p.program->address(parameter.value), size);
+    std::vector<std::byte> bytes = programs.read(p, parameter.value);
     collectives()->broadcast(bytes.data(), bytes.size(), 0, parallel::kGradientsCommunicator);
     programs.write(p.program->address(parameter.value), bytes);
   }
@@ -187,9 +186,7 @@ StepProgram& Trainer::State::infer(const data::Batch& batch) {
 std::vector<double> Trainer::State::read_outputs(const StepProgram& p) {
   const graph::Value& value = p.program->graph().value(p.values.output);
   const std::vector<std::byte> bytes =
-      converted({value.dtype, value.dims,
-                 programs.read(p.program->address(p.values.output), graph::canonical_bytes(value))},
-                RT_FLOAT64);
+      converted({value.dtype, value.dims, programs.read(p, p.values.output)}, RT_FLOAT64);
   std::vector<double> numbers(bytes.size() / sizeof(double));
   std::memcpy(numbers.data(), bytes.data(), bytes.size());
   std::transform(numbers.begin(), numbers.end(), numbers.begin(), without_sign_of_nan<double>);
@@ -408,10 +405,9 @@ data::TensorFile Trainer::gradients(const data::Batch& batch, std::optional<int6
   StepProgram& p = s.run(Purpose::kGradients, batch, 0, step.value_or(s.steps));
   s.programs.storage().parameters_changed();  // the running statistics
   data::TensorFile file;
-  const auto tensor = [&](ValueId id, const void* address) {
-    const graph::Value& value = p.program->graph().value(id);
-    return data::HostTensor{value.dtype, value.dims,
-                            s.programs.read(address, graph::canonical_bytes(value))};
+  const auto tensor = [&](ValueId id) {
+    const graph::Value& value = p.graph().value(id);
+    return data::HostTensor{value.dtype, value.dims, s.programs.read(p, id)};
   };
   // This buffer has the reduced gradients, whatever buffers the backward passes of virtual shards
   // or micro-steps have written.
@@ -423,9 +419,7 @@ data::TensorFile Trainer::gradients(const data::Batch& batch, std::optional<int6
       continue;
     std::vector<std::byte> own;
     if (parameter.trainable && p.values.gradients[i] != kNone) own = slice(reduced, p, i);
-    if (!parameter.trainable && p.program->uses(parameter.value))
-      own = s.programs.read(p.program->address(parameter.value),
-                            graph::canonical_bytes(p.graph().value(parameter.value)));
+    if (!parameter.trainable) own = s.programs.read(p, parameter.value);
     data::HostTensor t{s.programs.dtype(), parameter.file_dims,
                        s.parameters.joined(p, parameter, std::move(own))};
     const std::string name = (parameter.trainable ? "" : "after.") + parameter.name;
@@ -433,8 +427,8 @@ data::TensorFile Trainer::gradients(const data::Batch& batch, std::optional<int6
   }
   const bool at_once = s.programs.forms(Purpose::kGradients, batch).size() == 1;
   if (s.collectives() == nullptr && at_once && p.values.shards.size() == 1)
-    file.tensors.emplace("logits", tensor(p.values.output, p.program->address(p.values.output)));
-  file.tensors.emplace("loss", tensor(p.values.loss, p.program->address(p.values.loss)));
+    file.tensors.emplace("logits", tensor(p.values.output));
+  file.tensors.emplace("loss", tensor(p.values.loss));
   return file;
 }
 
@@ -449,12 +443,9 @@ data::TensorFile Trainer::weights() {
   for (size_t i = 0; i < p.values.parameters.size(); ++i) {
     const model::Parameter& parameter = p.values.parameters[i];
     const graph::Value& value = p.graph().value(parameter.value);
-    std::vector<std::byte> own;
-    if (const auto in = flat.find(value.base); in != flat.end()) {
-      own = slice(in->second, p, i);
-    } else if (const void* const address = p.program->address(parameter.value)) {
-      own = s.programs.read(address, graph::canonical_bytes(value));
-    }
+    const auto in = flat.find(value.base);
+    std::vector<std::byte> own =
+        in != flat.end() ? slice(in->second, p, i) : s.programs.read(p, parameter.value);
     file.tensors.emplace(parameter.name,
                          data::HostTensor{s.programs.dtype(), parameter.file_dims,
                                           s.parameters.joined(p, parameter, std::move(own))});
@@ -488,9 +479,7 @@ void Trainer::share_statistics() {
   StepProgram& p = s.programs.any_program();
   std::vector<std::byte> all;
   for (const model::Parameter* parameter : s.statistics()) {
-    const std::vector<std::byte> one =
-        s.programs.read(p.program->address(parameter->value),
-                        graph::canonical_bytes(p.graph().value(parameter->value)));
+    const std::vector<std::byte> one = s.programs.read(p, parameter->value);
     all.insert(all.end(), one.begin(), one.end());
   }
   if (all.empty()) return;
