@@ -95,11 +95,12 @@ struct Trainer::State {
 
 void Trainer::State::initialise() {
   StepProgram& p = programs.any_program();
-  const config::Config& config = programs.config();
-  const int threads = threads_of_rank(config);
+  const config::Config& c = programs.config();
+  std::vector<std::byte> bytes;
   for (const model::Parameter& parameter : p.values.parameters) {
-    parameters.write(p, parameter,
-                     initial_bytes(parameter, config.debug.seed, programs.dtype(), threads));
+    if (!p.program->uses(parameter.value)) continue;
+    draw_initial_values(parameter, c.debug.seed, programs.dtype(), threads_of_rank(c), bytes);
+    parameters.write_canonical(p, parameter, bytes);
   }
   programs.storage().parameters_changed();
 }

@@ -129,14 +129,17 @@ bool is_in_file_order(const Parameter& p) {
   return std::is_sorted(p.permutation.begin(), p.permutation.end());
 }
 
-// Calls f(file index, canonical index) for every element of a parameter.
+// Calls f(file index, canonical index) for the elements of a parameter from file index `begin` to
+// `end`.
 template <typename F>
-void for_each_element(const Parameter& p, F&& f) {
+void for_each_element(const Parameter& p, int64_t begin, int64_t end, F&& f) {
   const size_t rank = p.view.size();
   std::vector<int64_t> strides(rank, 1), index(rank, 0);
   for (size_t i = rank; i-- > 1;) strides[i - 1] = strides[i] * p.view[i];
-  const int64_t count = graph::element_count(p.view);
-  for (int64_t file = 0; file < count; ++file) {
+  int64_t rest = begin;
+  for (size_t i = rank; i-- > 0; rest /= p.view[p.permutation[i]])
+    index[i] = rest % p.view[p.permutation[i]];
+  for (int64_t file = begin; file < end; ++file) {
     int64_t canonical = 0;
     for (size_t i = 0; i < rank; ++i) canonical += index[i] * strides[p.permutation[i]];
     f(file, canonical);
@@ -216,42 +219,36 @@ void check_exception(const std::string& pattern, const data::FileView& file,
 
 std::vector<std::string> written_inits() { return names_of_rows(kInits); }
 
-std::vector<double> initial_values(const Parameter& p, int64_t count, uint64_t seed) {
-  std::vector<double> out(static_cast<size_t>(count));
-  fill(p, source_of(p), seed, 0, out);
-  return out;
-}
-
-std::vector<std::byte> initial_bytes(const Parameter& p, uint64_t seed, rt_dtype dtype,
-                                     int threads) {
+void draw_initial_values(const Parameter& p, uint64_t seed, rt_dtype dtype, int threads,
+                         std::vector<std::byte>& bytes) {
   const Source source = source_of(p);
   const int64_t count = graph::element_count(p.view);
-  const auto element = static_cast<int64_t>(graph::dtype_bytes(dtype));
-  std::vector<std::byte> bytes(static_cast<size_t>(count * element));
+  const uint64_t element = graph::dtype_bytes(dtype);
+  bytes.resize(static_cast<uint64_t>(count) * element);
   std::atomic<int64_t> next = 0;
   const auto work = [&] {
     std::vector<double> numbers;
     for (int64_t at = next++ * kPiece; at < count; at = next++ * kPiece) {
-      numbers.resize(static_cast<size_t>(std::min(kPiece, count - at)));
+      const int64_t end = std::min(at + kPiece, count);
+      numbers.resize(end - at);
       fill(p, source, seed, at, numbers);
       const std::vector<std::byte> piece = exec::encode(numbers, dtype);
-      std::memcpy(bytes.data() + at * element, piece.data(), piece.size());
+      for_each_element(p, at, end, [&](int64_t file, int64_t canonical) {
+        std::memcpy(&bytes[canonical * element], &piece[(file - at) * element], element);
+      });
     }
   };
   const int64_t useful = (count + kPiece - 1) / kPiece;
-  {
-    std::vector<std::jthread> others;
-    for (int64_t i = 1; i < std::min<int64_t>(threads, useful); ++i) others.emplace_back(work);
-    work();
-  }
-  return bytes;
+  std::vector<std::jthread> others;
+  for (int64_t i = 1; i < std::min<int64_t>(threads, useful); ++i) others.emplace_back(work);
+  work();
 }
 
 std::vector<std::byte> to_file_order(const Parameter& p, std::vector<std::byte> canonical,
                                      uint64_t element) {
   if (is_in_file_order(p)) return canonical;
   std::vector<std::byte> file(canonical.size());
-  for_each_element(p, [&](int64_t f, int64_t c) {
+  for_each_element(p, 0, graph::element_count(p.view), [&](int64_t f, int64_t c) {
     std::memcpy(&file[f * element], &canonical[c * element], element);
   });
   return file;
@@ -261,7 +258,7 @@ std::vector<std::byte> from_file_order(const Parameter& p, std::vector<std::byte
                                        uint64_t element) {
   if (is_in_file_order(p)) return file;
   std::vector<std::byte> canonical(file.size());
-  for_each_element(p, [&](int64_t f, int64_t c) {
+  for_each_element(p, 0, graph::element_count(p.view), [&](int64_t f, int64_t c) {
     std::memcpy(&canonical[c * element], &file[f * element], element);
   });
   return canonical;

@@ -21,12 +21,12 @@ inline constexpr const char* kPreparation = "preparation";
 // The names of the inits that something is written for.
 std::vector<std::string> written_inits();
 
-// The `count` initial values of a parameter in file order (PyTorch's layout). They are drawn with
-// Philox from the seed and the parameter's name only, so they depend on no backend, thread or rank.
-std::vector<double> initial_values(const model::Parameter& parameter, int64_t count, uint64_t seed);
-// All initial values of a parameter as bytes of `dtype`, made by so many threads.
-std::vector<std::byte> initial_bytes(const model::Parameter& parameter, uint64_t seed,
-                                     rt_dtype dtype, int threads);
+// Draws the initial values of a parameter in canonical order, as `bytes` of the type. They are
+// drawn with Philox from the seed, the parameter's name and the place in the file alone, so they
+// depend on no backend, thread or rank. `bytes` can be the same for one parameter after the other:
+// fresh memory takes as long as the numbers.
+void draw_initial_values(const model::Parameter& parameter, uint64_t seed, rt_dtype dtype,
+                         int threads, std::vector<std::byte>& bytes);
 
 // Converts canonical order to file order and back; `element` is the size of one number in bytes.
 std::vector<std::byte> to_file_order(const model::Parameter& parameter,

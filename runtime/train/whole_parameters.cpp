@@ -18,9 +18,13 @@ bool WholeParameters::holds_parts(int zero_stage) const {
 
 void WholeParameters::write(StepProgram& p, const model::Parameter& parameter,
                             std::vector<std::byte> values) {
+  values = from_file_order(parameter, std::move(values), graph::dtype_bytes(programs_.dtype()));
+  write_canonical(p, parameter, values);
+}
+
+void WholeParameters::write_canonical(StepProgram& p, const model::Parameter& parameter,
+                                      std::vector<std::byte>& bytes) {
   if (!p.program->uses(parameter.value)) return;
-  std::vector<std::byte> bytes =
-      from_file_order(parameter, std::move(values), graph::dtype_bytes(programs_.dtype()));
   if (const parallel::ShardedParameter* part = sharded(p, parameter))
     bytes = parallel::cut(bytes, part->dims, part->split);
   const parallel::FlatLayout* const layout = layout_of_parts(p, parameter);

@@ -18,6 +18,9 @@ class WholeParameters {
 
   // `values`: the whole parameter in file order, of the training type; this rank writes its slice.
   void write(StepProgram& p, const model::Parameter& parameter, std::vector<std::byte> values);
+  // The same in canonical order. Where the parameter is cut, `bytes` is then a part of it.
+  void write_canonical(StepProgram& p, const model::Parameter& parameter,
+                       std::vector<std::byte>& bytes);
   // Collects a parameter's values or gradient from the ranks of the tensor and pipeline axes.
   // `bytes` is what this rank has of it, in canonical layout, or empty. Returns the whole tensor in
   // file order, on every rank.

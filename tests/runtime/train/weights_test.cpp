@@ -66,6 +66,18 @@ Parameter parameter(const std::string& kind, double value = 0) {
   return p;
 }
 
+// The first `count` initial values of a parameter that has its canonical order in the file.
+Numbers initial_values(Parameter p, int64_t count, uint64_t seed) {
+  p.view = {count};
+  p.permutation = {0};
+  std::vector<std::byte> bytes(7);
+  draw_initial_values(p, seed, RT_FLOAT64, 2, bytes);
+  Numbers numbers(static_cast<size_t>(count));
+  EXPECT_EQ(bytes.size(), numbers.size() * sizeof(double));
+  std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  return numbers;
+}
+
 struct Statistics {
   double mean = 0, deviation = 0, kurtosis = 0, lowest = 0, highest = 0;
 };
@@ -131,6 +143,20 @@ TEST(InitialValues, DependOnSeedAndNameOnly) {
   EXPECT_NE(initial_values(other, 100, 1), x);
   const Numbers longer = initial_values(p, 200, 1);
   EXPECT_TRUE(std::equal(x.begin(), x.end(), longer.begin()));
+}
+
+// The place of a number in the file decides, so that a permutation draws no other numbers; the
+// pieces that threads draw begin at any element.
+TEST(InitialValues, OfAPermutedParameterAreThoseOfItsFile) {
+  Parameter p = parameter("uniform", 1);
+  p.view = {300, 5, 40};
+  p.permutation = {2, 0, 1};
+  std::vector<std::byte> bytes;
+  draw_initial_values(p, 1, RT_FLOAT64, 3, bytes);
+  const Numbers file = initial_values(p, 300 * 5 * 40, 1);
+  bytes = to_file_order(p, bytes, sizeof(double));
+  ASSERT_EQ(bytes.size(), file.size() * sizeof(double));
+  EXPECT_EQ(std::memcmp(bytes.data(), file.data(), bytes.size()), 0);
 }
 
 TEST(InitialValues, ABiasFollowsItsWeightsFanIn) {
