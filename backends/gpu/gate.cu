@@ -39,10 +39,6 @@ struct Gate : Stateless {
 // dgate = dy up f'(gate) and dup = dy f(gate)
 template <typename T, int32_t kFunction>
 struct GateGradient : Stateless {
-  // Whether the gradient of f is computed from its operand, and not from its result.
-  static constexpr bool kOfInput = kFunction == RT_ACTIVATION_GELU ||
-                                   kFunction == RT_ACTIVATION_GELU_TANH ||
-                                   kFunction == RT_ACTIVATION_SILU;
   const T *dy, *gate, *up;
   T *dgate, *dup;
   explicit GateGradient(const Launch& l)
@@ -71,7 +67,7 @@ struct GateGradient : Stateless {
     GPU_UNROLL
     for (int k = 0; k < N; ++k) {
       const Compute<T> f = value_of<kFunction, T>(g[k]);
-      u[k] = gradient_of<kFunction, T>(d[k] * u[k], kOfInput ? g[k] : f);
+      u[k] = gradient_of<kFunction, T>(d[k] * u[k], g[k], f);
       d[k] *= f;
     }
     gpu::store<N>(dgate + i, narrow<T, N>(u));
