@@ -88,21 +88,6 @@ GPU_DEVICE Compute<T> gradient_of(Compute<T> dy, Compute<T> s) {
   }
 }
 
-// The same where both x and y = f(x) are known. Near 1, y itself has few digits of the derivatives
-// of tanh, 4 sigmoid(2 x) sigmoid(-2 x), and of sigmoid.
-template <int32_t kFunction, typename T>
-GPU_DEVICE Compute<T> gradient_of(Compute<T> dy, Compute<T> x, Compute<T> y) {
-  using C = Compute<T>;
-  if constexpr (kFunction == RT_ACTIVATION_TANH) {
-    return dy * C(4) * value_of<RT_ACTIVATION_SIGMOID, T>(C(2) * x) *
-           value_of<RT_ACTIVATION_SIGMOID, T>(C(-2) * x);
-  } else if constexpr (kFunction == RT_ACTIVATION_SIGMOID) {
-    return dy * y * value_of<RT_ACTIVATION_SIGMOID, T>(-x);
-  } else {
-    return gradient_of<kFunction, T>(dy, kFunction == RT_ACTIVATION_RELU ? y : x);
-  }
-}
-
 template <int32_t kFunction, typename T, int N>
 GPU_DEVICE void activate_all(Compute<T> (&y)[N]) {
   GPU_UNROLL
