@@ -34,9 +34,9 @@ const std::map<std::string, size_t> kRoomLines = {
     {"runtime/analysis", 4376}, {"runtime/cli", 5613},      {"runtime/config", 4233},
     {"runtime/data", 6608},     {"runtime/exchange", 1590}, {"runtime/exec", 4136},
     {"runtime/graph", 5585},    {"runtime/launch", 4055},   {"runtime/model", 2282},
-    {"runtime/parallel", 3371}, {"runtime/step", 1628},     {"runtime/system", 538},
+    {"runtime/parallel", 3371}, {"runtime/step", 1627},     {"runtime/system", 538},
     {"runtime/tensor", 694},    {"runtime/terminal", 419},  {"runtime/tokenizer", 2204},
-    {"runtime/train", 7507},    {"runtime/watch", 1349},
+    {"runtime/train", 7508},    {"runtime/watch", 1349},
 };
 // A function does one thing: the longest body, and how many lines the median and nine of ten may
 // have.

@@ -47,6 +47,13 @@ std::string make_attempt(const StepPrograms& programs) {
   return text;
 }
 
+// Rank 0 removes what earlier runs have left before it tells the others the name of this attempt: a
+// rank that knows it may write at once.
+std::string begin_attempt(int rank, const fs::path& folder, const StepPrograms& programs) {
+  if (rank == 0) remove_temporary_folders(folder);
+  return make_attempt(programs);
+}
+
 std::string to_json(const std::vector<SavedFile>& files) {
   auto list = nlohmann::json::array();
   for (const SavedFile& f : files) list.push_back({f.name, f.bytes, f.crc32});
@@ -121,10 +128,8 @@ CheckpointSaver::CheckpointSaver(StepPrograms& programs, SaverOptions options)
       options_(std::move(options)),
       rank_(programs.strategy().mesh.rank_of(programs.strategy().place)),
       world_size_(programs.strategy().mesh.size()),
-      attempt_(make_attempt(programs)),
-      kept_(programs, options_.through_rank_0 ? Writers::kFirst : Writers::kAll) {
-  if (rank_ == 0) remove_temporary_folders(options_.folder);
-}
+      attempt_(begin_attempt(rank_, options_.folder, programs)),
+      kept_(programs, options_.through_rank_0 ? Writers::kFirst : Writers::kAll) {}
 
 CheckpointSaver::~CheckpointSaver() {
   ending_ = true;
@@ -233,10 +238,9 @@ data::Inspect CheckpointSaver::inspection() const {
 std::vector<SavedFile> CheckpointSaver::write_rank() const {
   std::error_code error = system::make_folders(temporary_.parent_path().string());
   if (!error) fs::create_directory(temporary_, error);
-  if (error) {
+  if (error)
     throw DataError("cannot write " + temporary_.string() + ": " + error.message() +
                     "; choose a job.dump_folder that can be written");
-  }
   // Each core of the rank does a share of the work, so that a step waits for the longest share
   // only.
   const data::WrittenFile written =
