@@ -102,4 +102,21 @@ INSTANTIATE_TEST_SUITE_P(Operations, CpuConformance,
                          testing::ValuesIn(conformance::covered_operations()),
                          [](const auto& info) { return info.param; });
 
+// Where tanh and sigmoid are almost 1, their results have few digits of their derivatives. The
+// suite leaves that out, because a gradient by formulas knows the results alone.
+TEST(CpuGate, KeepsTheDigitsOfItsGradientWhereItIsAlmostOne) {
+  for (const int64_t function : {RT_ACTIVATION_TANH, RT_ACTIVATION_SIGMOID}) {
+    const rt_tensor_desc x = host::make_tensor_desc(RT_FLOAT32, {5});
+    conformance::Case c;
+    c.name = "gate almost 1";
+    c.operation.name = RT_OP_GATED_ACTIVATION_BACKWARD;
+    c.operation.attributes = {{RT_ATTR_FUNCTION, function}};
+    c.operation.inputs = {x, x, x};
+    c.operation.outputs = {x, x};
+    c.inputs = {conformance::Values{}, conformance::Values{4, 8, 2}, conformance::Values{-1, 1, 3}};
+    const auto result = run_case(*open(CPU_PLUGIN), *open(REFERENCE_PLUGIN), c);
+    EXPECT_EQ(result.outcome, conformance::Outcome::kPassed) << result.detail;
+  }
+}
+
 }  // namespace
