@@ -44,11 +44,10 @@ class Run {
         noted_(programs.notes().size()),
         steps_per_epoch_(open_training_data(data.train)),
         schedule_(config, steps_per_epoch_),
-        total_(schedule_.total_steps()),
+        total_(std::min(schedule_.total_steps(), options.max_steps.value_or(INT64_MAX))),
         train_size_(data.train->size()),
         early_stopping_(config) {
     if (config.device.peak_tflops > 0) flops_ = model_flops(programs);
-    if (options.max_steps) total_ = std::min(total_, *options.max_steps);
     if (data.validation != nullptr) {
       validation_.emplace(data.validation, validation_loader_options(config, trainer.split().rank,
                                                                      trainer.split().world_size));

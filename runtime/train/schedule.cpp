@@ -22,6 +22,7 @@ struct At {
   double start, end;  // the rates that a decay begins and ends with
 
   int64_t epoch() const { return step / steps_per_epoch; }
+  int64_t stage() const { return epoch() / s.step_size; }
 
   // The progress from step `begin` to the end of the decay, from 0 to 1.
   double progress(int64_t begin) const {
@@ -82,7 +83,7 @@ double constant(const At& a) { return a.start; }
 // The rate of each schedule, without warm-up.
 constexpr Row<double (*)(const At&)> kSchedules[] = {
     {"constant", constant},
-    {"step", [](const At& a) { return a.decayed(static_cast<double>(a.epoch() / a.s.step_size)); }},
+    {"step", [](const At& a) { return a.decayed(static_cast<double>(a.stage())); }},
     {"multi_step", multi_step},
     {"exponential", exponential},
     {"cosine", [](const At& a) { return a.at_height(half_cosine(a.progress())); }},

@@ -16,17 +16,20 @@ int give_handle(void** handle) {
 
 extern "C" {
 
-int cuLibraryLoadData(void** library) { return give_handle(library); }
-int cuLibraryGetKernel(void** kernel) { return give_handle(kernel); }
-int cuLibraryUnload() { return kSuccess; }
-int cuKernelGetAttribute(int* value) {
-  *value = 0;
-  return kSuccess;
-}
-int cuKernelSetAttribute() { return kSuccess; }
-
+#define GIVES_HANDLE(name) \
+  int name(void** handle) { return give_handle(handle); }
+#define GIVES_ZERO(name) \
+  int name(int* value) { return *value = kSuccess; }
+#define SUCCEEDS(name) \
+  int name() { return kSuccess; }
 #define REFUSES(name) \
   int name() { return kStubLibrary; }
+
+GIVES_HANDLE(cuLibraryLoadData)
+GIVES_HANDLE(cuLibraryGetKernel)
+GIVES_ZERO(cuKernelGetAttribute)
+SUCCEEDS(cuKernelSetAttribute)
+SUCCEEDS(cuLibraryUnload)
 REFUSES(cuCtxGetCurrent)
 REFUSES(cuCtxGetDevice)
 REFUSES(cuCtxGetLimit)
@@ -67,6 +70,9 @@ REFUSES(cuOccupancyMaxPotentialClusterSize)
 REFUSES(cuStreamGetCtx)
 REFUSES(cuStreamSynchronize)
 REFUSES(cuTensorMapEncodeTiled)
+#undef GIVES_HANDLE
+#undef GIVES_ZERO
+#undef SUCCEEDS
 #undef REFUSES
 
 }  // extern "C"

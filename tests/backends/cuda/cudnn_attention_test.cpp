@@ -216,7 +216,7 @@ TEST(CudnnAttention, IsNotAskedForWhatItDoesOtherwise) {
   };
   const rt_tensor_desc number = host::make_tensor_desc(RT_INT64, {1});
   host::Operation dropout = general(false);
-  dropout.attributes.emplace_back(RT_ATTR_PROBABILITY, 0.1);
+  dropout.attributes.push_back({RT_ATTR_PROBABILITY, 0.1});
   dropout.inputs.insert(dropout.inputs.end(), {number, number});
   EXPECT_THAT(without(dropout), HasSubstr("other random numbers for dropout"));
   host::Operation documents = general(true);
