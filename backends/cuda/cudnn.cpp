@@ -66,24 +66,14 @@ class Builder {
   std::shared_ptr<const Graph> get() const { return graph_; }
 
  private:
-  using Sizes = std::array<int64_t, 4>;
-
   // A new descriptor, which the graph owns.
   Descriptor& part(cudnnBackendDescriptorType_t type) { return graph_->part(type); }
 
-  Descriptor& describe(const Sizes& dims, const Sizes& strides, cudnnDataType_t type, int64_t id) {
-    return part(CUDNN_BACKEND_TENSOR_DESCRIPTOR)
-        .set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type)
-        .set_integers(CUDNN_ATTR_TENSOR_DIMENSIONS, dims)
-        .set_integers(CUDNN_ATTR_TENSOR_STRIDES, strides)
-        .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id)
-        .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, int64_t{16});
-  }
   // Describes a tensor in memory, an operand of the operation.
   const Descriptor& tensor(const Sizes& dims, const Sizes& strides, int64_t index,
                            bool is_output = false) {
     graph_->ids.push_back(id_of(static_cast<uint32_t>(index), is_output));
-    return describe(dims, strides, type_of(c_.dtype), graph_->ids.back()).finalize();
+    return graph_->tensor(dims, strides, type_of(c_.dtype), graph_->ids.back()).finalize();
   }
   const Descriptor& tensor(const Tensor4& t) {
     return tensor(t.dims, t.strides, t.index, t.is_output);
@@ -92,7 +82,7 @@ class Builder {
   // that the following operation reads.
   const Descriptor& next_result() {
     if (++made_ > c_.fused) return tensor(c_.result.dims, c_.result.strides, 0, true);
-    return describe(c_.result.dims, c_.result.strides, compute_type(c_.dtype), 200 + made_)
+    return graph_->tensor(c_.result.dims, c_.result.strides, compute_type(c_.dtype), 200 + made_)
         .set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, true)
         .finalize();
   }

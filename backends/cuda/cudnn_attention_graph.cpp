@@ -72,17 +72,9 @@ class AttentionBuilder {
 
   // ---- tensors
 
-  Descriptor& describe(const Sizes& dims, const Sizes& strides, cudnnDataType_t type, int64_t id) {
-    return part(CUDNN_BACKEND_TENSOR_DESCRIPTOR)
-        .set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type)
-        .set_integers(CUDNN_ATTR_TENSOR_DIMENSIONS, dims)
-        .set_integers(CUDNN_ATTR_TENSOR_STRIDES, strides)
-        .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id)
-        .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, int64_t{16});
-  }
   Tensor in_memory(const Sizes& dims, const Sizes& strides, cudnnDataType_t type, Id id) {
     graph_->ids.push_back(id);
-    return {&describe(dims, strides, type, id).finalize(), dims, strides};
+    return {&graph_->tensor(dims, strides, type, id).finalize(), dims, strides};
   }
   Tensor operand(Id id) {
     const Layout layout = layout_of(s_, id);
@@ -100,13 +92,13 @@ class AttentionBuilder {
   Tensor number(Id id, cudnnDataType_t type = CUDNN_DATA_FLOAT) {
     graph_->ids.push_back(id);
     const Sizes ones = {1, 1, 1, 1};
-    Descriptor& d =
-        describe(ones, ones, type, id).set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, true);
+    Descriptor& d = graph_->tensor(ones, ones, type, id)
+                        .set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, true);
     return {&d.finalize(), ones, ones};
   }
   // A virtual tensor between two operations.
   Tensor local(const Sizes& dims, const Sizes& strides, cudnnDataType_t type) {
-    Descriptor& d = describe(dims, strides, type, kFirstVirtual + locals_++)
+    Descriptor& d = graph_->tensor(dims, strides, type, kFirstVirtual + locals_++)
                         .set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, true);
     return {&d.finalize(), dims, strides};
   }

@@ -2,14 +2,10 @@
 #ifndef BACKENDS_CUDA_CUDNN_ATTENTION_GRAPH_H_
 #define BACKENDS_CUDA_CUDNN_ATTENTION_GRAPH_H_
 
-#include <array>
-
 #include "backends/cuda/cudnn_session.h"
 #include "backends/gpu/attention.h"
 
 namespace backends::cuda::attention {
-
-using Sizes = std::array<int64_t, 4>;
 
 // The whole batch, or a slice of it: `n`, `heads` and `key_heads` are then those of the slice.
 struct Shape : gpu::AttentionShape {

@@ -114,6 +114,16 @@ void Session::forget(cudaStream_t ending) {
   stream = nullptr;
 }
 
+Descriptor& Graph::tensor(const Sizes& dims, const Sizes& strides, cudnnDataType_t type,
+                          int64_t id) {
+  return part(CUDNN_BACKEND_TENSOR_DESCRIPTOR)
+      .set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type)
+      .set_integers(CUDNN_ATTR_TENSOR_DIMENSIONS, dims)
+      .set_integers(CUDNN_ATTR_TENSOR_STRIDES, strides)
+      .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id)
+      .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, int64_t{16});
+}
+
 void Graph::finalize(const Session& session) {
   whole.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
             static_cast<int64_t>(operations.size()), operations.data());

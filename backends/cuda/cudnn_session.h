@@ -2,6 +2,7 @@
 #ifndef BACKENDS_CUDA_CUDNN_SESSION_H_
 #define BACKENDS_CUDA_CUDNN_SESSION_H_
 
+#include <array>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -36,12 +37,17 @@ struct Session {
   cudaStream_t stream = nullptr;   // the handle's; nullptr: the default stream, as at first
 };
 
+// Dimensions or strides of a tensor; strides are in elements.
+using Sizes = std::array<int64_t, 4>;
+
 // A graph of operations. It owns the descriptors that it refers to.
 struct Graph {
   explicit Graph(const CudnnFunctions& functions)
       : call(functions), whole(functions, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR) {}
   // Adds a descriptor, whose address stays valid.
   Descriptor& part(cudnnBackendDescriptorType_t type) { return parts.emplace_back(call, type); }
+  // Adds the descriptor of a tensor that begins at a multiple of 16 bytes, which is not final yet.
+  Descriptor& tensor(const Sizes& dims, const Sizes& strides, cudnnDataType_t type, int64_t id);
   // Makes the graph final, after `operations` has been filled. Throws RT_ERROR_DEVICE.
   void finalize(const Session& session);
 

@@ -13,7 +13,8 @@ namespace runtime::train {
 
 using config::larger_is_better;
 
-// What Schedule (schedule.h) and EarlyStopping know of the validations so far. Checkpoints save it.
+// A ProgressState is what Schedule (schedule.h) or EarlyStopping knows of the validations so far.
+// Checkpoints save it.
 struct ProgressState {
   double best = std::numeric_limits<double>::quiet_NaN();  // NaN: no validation yet
   int64_t bad = 0;                                         // validations since then

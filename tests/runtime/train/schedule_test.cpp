@@ -259,6 +259,14 @@ TEST(Schedule, WarmupStableDecay) {
   EXPECT_NEAR(Schedule(c, kEpoch).rate(8), 0.4 + 0.2 * (1 + std::cos(std::numbers::pi / 4)), 1e-12);
 }
 
+config::Config plateau(double lr, double gamma, int64_t patience, double threshold) {
+  config::Config c = with("plateau", lr);
+  c.lr_scheduler.gamma = gamma;
+  c.lr_scheduler.patience = patience;
+  c.lr_scheduler.threshold = threshold;
+  return c;
+}
+
 // The learning rates after each validation.
 std::vector<double> rates_after(const config::Config& config, const std::vector<double>& values) {
   Schedule schedule(config, kEpoch);
@@ -277,24 +285,16 @@ std::vector<double> rates_after(const config::Config& config, const std::vector<
 // The numbers were printed by PyTorch 2.15: ReduceLROnPlateau(factor=0.5, patience=2, cooldown=1,
 // min_lr=0.06, threshold=0.01) and (mode="max", factor=0.1, patience=0, threshold=0.5).
 TEST(Plateau, IsReduceLROnPlateau) {
-  config::Config c;
-  c.optimizer.lr = 0.4;
-  c.lr_scheduler.name = "plateau";
-  c.lr_scheduler.gamma = 0.5;
-  c.lr_scheduler.patience = 2;
+  config::Config c = plateau(0.4, 0.5, 2, 0.01);
   c.lr_scheduler.cooldown = 1;
   c.lr_scheduler.min_lr = 0.06;
-  c.lr_scheduler.threshold = 0.01;
   EXPECT_THAT(
       rates_after(
           c, {1, .9, .95, .91, .92, .93, .94, .8, .81, .82, .83, .84, .85, .86, .87, .88, .89}),
       testing::Pointwise(testing::DoubleNear(1e-12), {0.4, 0.4, 0.4, 0.4, 0.2, 0.2, 0.2, 0.2, 0.2,
                                                       0.2, 0.1, 0.1, 0.1, 0.1, 0.06, 0.06, 0.06}));
+  c = plateau(0.4, 0.1, 0, 0.5);
   c.validation.monitor = "accuracy";
-  c.lr_scheduler = {};
-  c.lr_scheduler.name = "plateau";
-  c.lr_scheduler.patience = 0;
-  c.lr_scheduler.threshold = 0.5;
   EXPECT_THAT(
       rates_after(c, {.1, .14, .16, .2, .25, .3}),
       testing::Pointwise(testing::DoubleNear(1e-12), {0.4, 0.04, 0.04, 0.004, 0.004, 0.0004}));
@@ -302,12 +302,7 @@ TEST(Plateau, IsReduceLROnPlateau) {
 
 // The margin is a part of the absolute value, so that a negative one is not its own improvement.
 TEST(Plateau, LowersTheRateAtANegativeValueThatStays) {
-  config::Config c;
-  c.optimizer.lr = 1;
-  c.lr_scheduler.name = "plateau";
-  c.lr_scheduler.gamma = 0.5;
-  c.lr_scheduler.patience = 1;
-  c.lr_scheduler.threshold = 0.01;
+  config::Config c = plateau(1, 0.5, 1, 0.01);
   EXPECT_THAT(rates_after(c, {-1, -1, -1, -1, -1}), testing::ElementsAre(1, 1, 0.5, 0.5, 0.25));
   EXPECT_THAT(rates_after(c, {-1, -1.005, -1.005, -1.02, -1.02}),
               testing::ElementsAre(1, 1, 0.5, 0.5, 0.5));
@@ -318,11 +313,7 @@ TEST(Plateau, LowersTheRateAtANegativeValueThatStays) {
 }
 
 TEST(Plateau, ANaNIsAValidationWithoutImprovement) {
-  config::Config c;
-  c.optimizer.lr = 1;
-  c.lr_scheduler.name = "plateau";
-  c.lr_scheduler.gamma = 0.5;
-  c.lr_scheduler.patience = 1;
+  const config::Config c = plateau(1, 0.5, 1, 1e-4);
   EXPECT_THAT(rates_after(c, {NAN, NAN, NAN, 5}), testing::ElementsAre(1, 0.5, 0.5, 0.5));
   EXPECT_THAT(rates_after(c, {1, NAN, INFINITY, 0.5}), testing::ElementsAre(1, 1, 0.5, 0.5));
 }
