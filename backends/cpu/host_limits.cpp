@@ -16,8 +16,10 @@ namespace {
 using rt::sdk::Error;
 using rt::sdk::format;
 
-// Several times the memory that oneDNN takes for the code of a primitive.
-constexpr size_t kHeadroom = size_t{32} << 20;
+// oneDNN takes up to 15 MiB for the code of its matrix products. Between the check and that, other
+// threads of the process may begin: each reserves a stack (8 MiB), and with its first allocation
+// glibc's malloc maps 128 MiB for an arena, half of which it gives back.
+constexpr size_t kHeadroom = size_t{192} << 20;
 
 double mib(double bytes) { return bytes / (1 << 20); }
 

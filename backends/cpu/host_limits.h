@@ -6,7 +6,7 @@
 namespace backends::cpu {
 
 // Throws Error (RT_ERROR_OUT_OF_MEMORY), with the limits in its text, if the process cannot get
-// kHeadroom (32 MiB) more address space. Call it before kernels are made: while planning, and
+// kHeadroom (192 MiB) more address space. Call it before kernels are made: while planning, and
 // in the first launch of a plan, in which oneDNN generates the code of its matrix products.
 // Takes a few microseconds.
 void require_headroom();

@@ -175,10 +175,10 @@ class Scanner {
 };
 
 // One rank is delayed between the rendezvous and its first connection, so that the others listen
-// for longer.
+// for longer. On a busy machine the scan finds few of the ports in time, so there are more rounds.
 TEST_F(Strangers, AScanOfAllPortsAllTheTimeKillsNobody) {
   Scanner scanner([this] { return processes(); });
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < 10 || (scanner.connections() <= 40 && i < 100); ++i) {
     fs::remove_all(path("run"));
     fs::remove_all(path("meeting"));
     const Words settings = {"training.epochs=100", "parallelism.sync_batch_norm=true"};
