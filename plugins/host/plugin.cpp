@@ -246,7 +246,7 @@ struct Plugin::State {
   uint32_t minor = 0;
   std::string name, vendor, version, build_id, description;
   Tables tables;
-  std::optional<validate::ValidatedPlugin> validated;
+  std::unique_ptr<InterposedPlugin> interposed;
   std::vector<OptionSpec> options;
   std::vector<OperationSpec> operations;
 
@@ -258,7 +258,7 @@ struct Plugin::State {
   }
 
   ~State() {
-    validated.reset();
+    interposed.reset();
     if (!instance) return;
     const auto say = [this](const std::string& text) {
       log(RT_LOG_ERROR, "shutdown threw " + text);
@@ -275,14 +275,14 @@ struct Plugin::State {
 
 std::shared_ptr<Plugin> Plugin::load(const std::filesystem::path& path,
                                      const HostServices& services,
-                                     std::shared_ptr<validate::Validation> validation) {
+                                     std::shared_ptr<Interposer> interposer) {
   return load(
-      check_library(path), services, [](const char*) {}, std::move(validation));
+      check_library(path), services, [](const char*) {}, std::move(interposer));
 }
 
 std::shared_ptr<Plugin> Plugin::load(const CheckedFile& file, const HostServices& services,
                                      const std::function<void(const char*)>& begin,
-                                     std::shared_ptr<validate::Validation> validation) {
+                                     std::shared_ptr<Interposer> interposer) {
   const std::string who = "plugin " + printable(file.named.string());
   auto state = std::make_unique<State>();
   state->path = file.named;
@@ -307,10 +307,9 @@ std::shared_ptr<Plugin> Plugin::load(const CheckedFile& file, const HostServices
   state->description = text(copy.description, "description");
   begin("its tables were asked for");
   state->tables = adopt_tables(copy, who);
-  if (validation != nullptr) {
-    state->validated.emplace(std::move(validation), state->name, copy.self, state->tables,
-                             state->minor);
-    state->tables = state->validated->tables();
+  if (interposer != nullptr) {
+    state->interposed = interposer->wrap(state->name, copy.self, state->tables, state->minor);
+    state->tables = state->interposed->tables();
   }
   begin("its options were asked for");
   state->options = copy_options(copy, who);
@@ -332,11 +331,11 @@ const std::string& Plugin::description() const { return state_->description; }
 uint32_t Plugin::minor() const { return state_->minor; }
 const std::filesystem::path& Plugin::path() const { return state_->path; }
 void* Plugin::self() const {
-  return state_->validated ? state_->validated->self() : state_->instance->self;
+  return state_->interposed ? state_->interposed->self() : state_->instance->self;
 }
 void* Plugin::plain_self() const { return state_->instance->self; }
 void Plugin::name_object(const void* object, const std::string& text) const {
-  if (state_->validated) state_->validated->name(object, text);
+  if (state_->interposed) state_->interposed->name(object, text);
 }
 
 const rt_device_api* Plugin::device_api() const {

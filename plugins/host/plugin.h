@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "plugins/host/interposer.h"
 #include "plugins/host/operation_set.h"
 #include "plugins/host/trust.h"
-#include "plugins/host/validate/validation.h"
 #include "rt/capture.h"
 #include "rt/communicator.h"
 #include "rt/device.h"
@@ -49,15 +49,15 @@ class Plugin {
   // that is null, or a value out of its bounds. A library that hangs or ends the process does so in
   // this process; Registry::open therefore loads only plugins that were probed in a child process
   // before.
-  // With `validation`, every call is checked, see plugins/host/validate; without, nothing is.
+  // With an `interposer` the host uses the tables that it makes of the plugin's.
   static std::shared_ptr<Plugin> load(const std::filesystem::path& path,
                                       const HostServices& services,
-                                      std::shared_ptr<validate::Validation> validation = nullptr);
+                                      std::shared_ptr<Interposer> interposer = nullptr);
   // The same for a file that was checked already. `begin` is called before each step with a text
   // like "its entry ran", which ends the message "did not answer while ...".
   static std::shared_ptr<Plugin> load(const CheckedFile& file, const HostServices& services,
                                       const std::function<void(const char*)>& begin,
-                                      std::shared_ptr<validate::Validation> validation = nullptr);
+                                      std::shared_ptr<Interposer> interposer = nullptr);
   ~Plugin();
   Plugin(const Plugin&) = delete;
   Plugin& operator=(const Plugin&) = delete;
@@ -72,14 +72,14 @@ class Plugin {
   // them.
   uint32_t minor() const;
   const std::filesystem::path& path() const;
-  // The first argument of the functions of the device and communicator tables. Without validation
-  // it is rt_plugin.self.
+  // The first argument of the functions of the device and communicator tables. Without an
+  // interposer it is rt_plugin.self.
   void* self() const;
-  // rt_plugin.self, the first argument of the functions that validation leaves alone: those of
+  // rt_plugin.self, the first argument of the functions that no interposer wraps: those of
   // rt.reader and rt.operations.
   void* plain_self() const;
-  // Gives an object of the plugin a name for the findings of the validation: "layer 'conv1'". Does
-  // nothing without validation.
+  // Gives an object of the plugin a name for the findings of the interposer: "layer 'conv1'". Does
+  // nothing without one.
   void name_object(const void* object, const std::string& text) const;
 
   // The tables of the plugin, checked and complete; nullptr if the plugin does not offer the

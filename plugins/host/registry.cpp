@@ -161,11 +161,7 @@ SearchPath SearchPath::standard(std::vector<fs::path> configured) {
 
 Registry::Registry(const SearchPath& path, const HostServices& services,
                    const RegistryOptions& options)
-    : path_(path), services_(services) {
-  if (options.validate)
-    validation_ = std::make_shared<validate::Validation>([log = services.log](const auto& text) {
-      if (log) log(RT_LOG_ERROR, "plugins", text);
-    });
+    : path_(path), services_(services), interposer_(options.interposer) {
   Scan scan;
   for (const auto& entry : path.configured) scan.add_entry(entry, "the configuration", false);
   for (const auto& entry : path.environment) scan.add_entry(entry, "RUNTIME_PLUGIN_PATH", false);
@@ -235,13 +231,13 @@ std::shared_ptr<Plugin> Registry::open(const std::string& name) const {
                                             ": has changed since it was looked at; start again");
     }
     plugin = Plugin::load(
-        file, services_, [](const char*) {}, validation_);
+        file, services_, [](const char*) {}, interposer_);
   }
   return plugin;
 }
 
 void Registry::throw_findings() const {
-  if (validation_ != nullptr) validation_->throw_findings();
+  if (interposer_ != nullptr) interposer_->throw_findings();
 }
 
 const PluginDescription& Registry::require(const std::string& name) const {

@@ -44,7 +44,7 @@ struct Rejection {
 struct RegistryOptions {
   bool states = false;
   std::chrono::milliseconds deadline = kProbeDeadline;
-  bool validate = false;  // whether every call to a plugin is checked, see plugins/host/validate
+  std::shared_ptr<Interposer> interposer = nullptr;  // sees every call to the plugins
 };
 
 // The plugins of a search path. Thread-safe. If two plugins have the same name, the first wins and
@@ -73,7 +73,7 @@ class Registry {
   // Plugin::load throw.
   std::shared_ptr<Plugin> open(const std::string& name) const;
 
-  // Throws Error with the first fault that the validation has found, if there is one; call it when
+  // Throws Error with the first fault that the interposer has found, if there is one; call it when
   // a run is over. A fault in a call that cannot fail may have reached nobody.
   void throw_findings() const;
 
@@ -84,7 +84,7 @@ class Registry {
   std::vector<Rejection> rejections_;
   SearchPath path_;
   HostServices services_;
-  std::shared_ptr<validate::Validation> validation_;  // nullptr: nothing is checked
+  std::shared_ptr<Interposer> interposer_;  // nullptr: the host calls the plugins themselves
   mutable std::mutex mutex_;
   mutable std::map<std::string, std::shared_ptr<Plugin>> opened_;
 };

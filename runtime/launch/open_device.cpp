@@ -5,6 +5,7 @@
 
 #include "plugins/host/error.h"
 #include "plugins/host/limits.h"
+#include "plugins/validate/validation.h"
 #include "runtime/error.h"
 #include "runtime/launch/device_watch.h"
 #include "runtime/launch/plugin_tables.h"
@@ -151,7 +152,12 @@ plugins::host::SearchPath plugin_search_path(const config::Config& config) {
 std::shared_ptr<Registry> open_registry(const config::Config& config,
                                         const plugins::host::HostServices& services) {
   plugins::host::RegistryOptions options;
-  options.validate = config.plugins.validate;
+  if (config.plugins.validate) {
+    options.interposer =
+        std::make_shared<plugins::validate::Validation>([log = services.log](const auto& text) {
+          if (log) log(RT_LOG_ERROR, "plugins", text);
+        });
+  }
   auto registry = std::make_shared<Registry>(plugin_search_path(config), services, options);
   check_plugin_tables(config, registry->plugins());
   return registry;

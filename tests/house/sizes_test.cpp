@@ -30,13 +30,13 @@ constexpr size_t kLongHeaderLines = 150;
 // a number when code goes; when one has to rise, say why in the commit. runtime/README.md has the
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
-    {"plugins/host", 6651},     {"plugins/include", 864},   {"plugins/sdk", 2684},
-    {"runtime/analysis", 4376}, {"runtime/cli", 5613},      {"runtime/config", 4233},
-    {"runtime/data", 6608},     {"runtime/exchange", 1590}, {"runtime/exec", 4136},
-    {"runtime/graph", 5585},    {"runtime/launch", 4055},   {"runtime/model", 2282},
-    {"runtime/parallel", 3371}, {"runtime/step", 1627},     {"runtime/system", 538},
-    {"runtime/tensor", 694},    {"runtime/terminal", 419},  {"runtime/tokenizer", 2204},
-    {"runtime/train", 7508},    {"runtime/watch", 1349},
+    {"plugins/host", 4174},      {"plugins/include", 864},   {"plugins/sdk", 2684},
+    {"plugins/validate", 2493},  {"runtime/analysis", 4376}, {"runtime/cli", 5613},
+    {"runtime/config", 4233},    {"runtime/data", 6608},     {"runtime/exchange", 1590},
+    {"runtime/exec", 4136},      {"runtime/graph", 5585},    {"runtime/launch", 4061},
+    {"runtime/model", 2282},     {"runtime/parallel", 3371}, {"runtime/step", 1627},
+    {"runtime/system", 538},     {"runtime/tensor", 694},    {"runtime/terminal", 419},
+    {"runtime/tokenizer", 2204}, {"runtime/train", 7508},    {"runtime/watch", 1349},
 };
 // A function does one thing: the longest body, and how many lines the median and nine of ten may
 // have.
@@ -97,7 +97,8 @@ TEST(Sizes, ExceptionsAreStillNeeded) {
 
 std::vector<SourceFile> core_files() {
   std::vector<SourceFile> files;
-  for (const char* folder : {"runtime", "plugins/include", "plugins/sdk", "plugins/host"}) {
+  for (const char* folder :
+       {"runtime", "plugins/include", "plugins/sdk", "plugins/host", "plugins/validate"}) {
     for (SourceFile& file : source_files(folder)) files.push_back(std::move(file));
   }
   return files;

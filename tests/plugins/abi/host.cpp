@@ -17,7 +17,7 @@
 #include "plugins/host/device.h"
 #include "plugins/host/plugin.h"
 #include "plugins/host/reader.h"
-#include "plugins/host/validate/validation.h"
+#include "plugins/validate/validation.h"
 
 namespace {
 
@@ -217,7 +217,7 @@ void use_reader(const std::shared_ptr<Plugin>& plugin) {
   expect_error("cannot be opened", [&] { ReaderDataset::open(plugin, "text", request); });
 }
 
-void use(const std::string& library, const std::shared_ptr<validate::Validation>& validation) {
+void use(const std::string& library, const std::shared_ptr<plugins::validate::Validation>& validation) {
   Store store;
   const auto plugin = Plugin::load(library, store.services(), validation);
   if (plugin->device_api() != nullptr) use_device(plugin);
@@ -230,7 +230,7 @@ void use(const std::string& library, const std::shared_ptr<validate::Validation>
 int main(int, char** arguments) {
   try {
     use(arguments[1], nullptr);
-    const auto validation = std::make_shared<validate::Validation>(nullptr);
+    const auto validation = std::make_shared<plugins::validate::Validation>(nullptr);
     use(arguments[1], validation);
     validation->throw_findings();
   } catch (const std::exception& error) {

@@ -96,7 +96,7 @@ class Builder:
         grow(self.source / 'plugins/include/rt', headers, names)
         built = {}
         host = self.source / 'plugins/host'
-        sources = [*(host / f'{part}.cpp' for part in HOST), *sorted(host.glob('validate/*.cpp')), self.source / 'tests/plugins/abi/host.cpp']
+        sources = [*(host / f'{part}.cpp' for part in HOST), *sorted((self.source / 'plugins/validate').glob('*.cpp')), self.source / 'tests/plugins/abi/host.cpp']
         objects = [self.compile(file, folder, headers) for file in sources]
         built['host'] = folder / 'abi_host'
         self.run([self.cpp, *FLAGS, *objects, '-o', built['host'], '-ldl', '-pthread'])

@@ -1,0 +1,93 @@
+// Compares two results as numbers of their type, and gives the largest relative difference.
+#include "plugins/validate/difference.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace plugins::validate {
+namespace {
+
+template <typename T>
+T read(const std::byte* at) {
+  T value;
+  std::memcpy(&value, at, sizeof(value));
+  return value;
+}
+
+double half(uint16_t bits) {
+  const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+  const double sign = (bits & 0x8000) != 0 ? -1 : 1;
+  if (exponent == 31)
+    return mantissa == 0 ? sign * std::numeric_limits<double>::infinity() : std::nan("");
+  return sign *
+         (exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, exponent - 25));
+}
+
+double number(const std::byte* at, rt_dtype dtype) {
+  switch (dtype) {
+    case RT_FLOAT32:
+      return read<float>(at);
+    case RT_FLOAT64:
+      return read<double>(at);
+    case RT_FLOAT16:
+      return half(read<uint16_t>(at));
+    case RT_BFLOAT16:
+      return std::bit_cast<float>(uint32_t{read<uint16_t>(at)} << 16);
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+std::size_t element_bytes(rt_dtype dtype) {
+  switch (dtype) {
+    case RT_FLOAT64:
+    case RT_INT64:
+      return 8;
+    case RT_FLOAT32:
+    case RT_INT32:
+      return 4;
+    case RT_FLOAT16:
+    case RT_BFLOAT16:
+      return 2;
+    default:
+      return 1;
+  }
+}
+
+double epsilon_of(rt_dtype dtype) {
+  switch (dtype) {
+    case RT_FLOAT64:
+      return std::ldexp(1, -52);
+    case RT_FLOAT32:
+      return std::ldexp(1, -23);
+    case RT_FLOAT16:
+      return std::ldexp(1, -10);
+    case RT_BFLOAT16:
+      return std::ldexp(1, -7);
+    default:
+      return 0;
+  }
+}
+
+double relative_difference(std::span<const std::byte> a, std::span<const std::byte> b,
+                           rt_dtype dtype) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (std::memcmp(a.data(), b.data(), a.size()) == 0) return 0;
+  if (epsilon_of(dtype) == 0) return kInfinity;
+  const std::size_t step = element_bytes(dtype);
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i + step <= a.size(); i += step) {
+    const double x = number(&a[i], dtype), y = number(&b[i], dtype);
+    if (std::isfinite(x) != std::isfinite(y)) return kInfinity;
+    if (!std::isfinite(x)) continue;
+    difference += (x - y) * (x - y);
+    norm += x * x;
+  }
+  return difference == 0 ? 0 : std::sqrt(difference / norm);
+}
+
+}  // namespace plugins::validate

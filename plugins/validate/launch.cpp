@@ -1,0 +1,101 @@
+// Lists the operands of a launch, and checks their number, memory and overlap.
+#include "plugins/validate/launch.h"
+
+#include "plugins/validate/memory.h"
+
+namespace plugins::validate {
+namespace {
+
+void expect_count(const PlanObject& plan, const char* what, uint32_t count, std::size_t expected,
+                  const std::string& where) {
+  if (count == expected) return;
+  plan.findings().fault(
+      Guilty::kRuntime, where,
+      std::to_string(count) + " " + what + ", but the plan has " + std::to_string(expected));
+}
+
+class Collector {
+ public:
+  Collector(const PlanObject& plan, const std::string& where) : plan_(plan), where_(where) {}
+
+  void add(Operand operand, const void* address) {
+    if (operand.range.bytes == 0) return;
+    operand.range.begin = reinterpret_cast<uintptr_t>(address);
+    if (address == nullptr)
+      plan_.findings().fault(Guilty::kRuntime, where_ + ": " + to_string(operand),
+                             "is NULL, but has " + std::to_string(operand.range.bytes) + " bytes");
+    operands_.push_back(operand);
+  }
+  std::vector<Operand> take() { return std::move(operands_); }
+
+ private:
+  const PlanObject& plan_;
+  const std::string& where_;
+  std::vector<Operand> operands_;
+};
+
+Operand operand_of(const char* role, uint32_t index, const OperandSpec& spec, bool written) {
+  return {role, index, {0, spec.bytes}, spec.dtype, spec.canonical, !written, written};
+}
+
+Operand scratch(const char* role, uint64_t bytes, bool written) {
+  return {role, 0, {0, bytes}, RT_UINT8, false, !written, written};
+}
+
+// Whether the plan lets the output use the memory of the input.
+bool is_in_place(const PlanObject& plan, const Operand& a, const Operand& b) {
+  const Operand& output = a.written ? a : b;
+  const Operand& input = a.written ? b : a;
+  return std::string_view(output.role) == "output" && std::string_view(input.role) == "input" &&
+         output.range.begin == input.range.begin &&
+         (plan.info.in_place[output.index] >> input.index & 1) != 0;
+}
+
+}  // namespace
+
+std::string to_string(const Operand& operand) {
+  const bool numbered = std::string_view(operand.role).ends_with("put");
+  return operand.role + (numbered ? " " + std::to_string(operand.index) : "");
+}
+
+std::vector<Operand> operands_of(const PlanObject& plan, const rt_launch& launch,
+                                 const std::string& where) {
+  expect_count(plan, "inputs", launch.input_count, plan.inputs.size(), where);
+  expect_count(plan, "outputs", launch.output_count, plan.outputs.size(), where);
+  Collector collector(plan, where);
+  for (uint32_t i = 0; i < launch.input_count; ++i)
+    collector.add(operand_of("input", i, plan.inputs[i], false), launch.inputs[i]);
+  for (uint32_t i = 0; i < launch.output_count; ++i)
+    collector.add(operand_of("output", i, plan.outputs[i], true), launch.outputs[i]);
+  collector.add(scratch("workspace", plan.info.workspace_bytes, true), launch.workspace);
+  const PlanObject* const forward = plan.forward;
+  collector.add(scratch("saved data", forward ? forward->info.saved_bytes : plan.info.saved_bytes,
+                        forward == nullptr),
+                launch.saved);
+  return collector.take();
+}
+
+void check_operands(const PlanObject& plan, const std::vector<Operand>& operands,
+                    const std::string& where) {
+  const uint64_t alignment = plan.device->properties.alignment;
+  for (const Operand& operand : operands) {
+    const std::string what = where + ": " + to_string(operand);
+    expect_device_memory(*plan.device, operand.range, what);
+    if (operand.range.begin % alignment != 0)
+      plan.findings().fault(
+          Guilty::kRuntime, what,
+          to_string(operand.range) + " are not aligned to " + std::to_string(alignment) + " bytes");
+    for (const Operand& other : operands) {
+      if (&other == &operand) break;
+      const bool allowed = (operand.is_input() && other.is_input()) ||
+                           !operand.range.overlaps(other.range) ||
+                           is_in_place(plan, operand, other);
+      if (!allowed)
+        plan.findings().fault(Guilty::kRuntime, what,
+                              to_string(operand.range) + " overlap " + to_string(other) + ", " +
+                                  to_string(other.range) + ", and the plan allows that to no pair");
+    }
+  }
+}
+
+}  // namespace plugins::validate

@@ -1,0 +1,84 @@
+// Hands out checked handles for objects of plugins, and knows those that have been destroyed.
+#include "plugins/validate/ledger.h"
+
+#include <stdexcept>
+
+namespace plugins::validate {
+namespace {
+
+constexpr std::size_t kMostDead = 65536;
+
+}  // namespace
+
+const char* to_string(Kind kind) {
+  constexpr const char* kNames[] = {"device",    "stream",       "event", "plan",
+                                    "recording", "communicator", "work"};
+  return kNames[static_cast<int>(kind)];
+}
+
+Findings& Object::findings() const { return instance.ledger.findings; }
+
+void* Ledger::adopt(std::unique_ptr<Object> object) {
+  const std::lock_guard lock(mutex);
+  Object* const handle = object.get();
+  objects.emplace(handle, std::move(object));
+  return handle;
+}
+
+void Ledger::bury(Object& object) {
+  object.alive = false;
+  dead.push_back(&object);
+  if (dead.size() <= kMostDead) return;
+  objects.erase(dead.front());
+  dead.pop_front();
+}
+
+Object* Ledger::find(const void* handle) {
+  const std::lock_guard lock(mutex);
+  const auto found = objects.find(handle);
+  return found == objects.end() ? nullptr : found->second.get();
+}
+
+void expect_alive(const Object& object, const char* call) {
+  Ledger& ledger = object.ledger();
+  bool alive;
+  {
+    const std::lock_guard lock(ledger.mutex);
+    alive = object.alive;
+  }
+  if (!alive)
+    ledger.findings.fault(Guilty::kRuntime, object.name + ": " + call,
+                          std::string("the ") + to_string(object.kind) + " was destroyed before");
+}
+
+Turn::Turn(Object& object, const char* call) : object_(object) {
+  expect_alive(object, call);
+  const char* other = nullptr;
+  {
+    const std::lock_guard lock(object.ledger().mutex);
+    other = object.call;
+    if (other == nullptr) {
+      object.call = call;
+      object.caller = std::this_thread::get_id();
+    }
+  }
+  if (other != nullptr)
+    object.findings().fault(Guilty::kRuntime, object.name + ": " + call,
+                            std::string("another thread is in its ") + other +
+                                " at the same time; the host serializes the calls");
+}
+
+Turn::~Turn() {
+  const std::lock_guard lock(object_.ledger().mutex);
+  object_.call = nullptr;
+}
+
+Object* object_at(const void* handle, Kind kind) {
+  auto* const object = static_cast<Object*>(const_cast<void*>(handle));
+  if (object == nullptr || object->mark != Object::kMark || object->kind != kind)
+    throw std::invalid_argument(std::string("a call got no ") + to_string(kind) +
+                                " that a validated plugin has made");
+  return object;
+}
+
+}  // namespace plugins::validate
