@@ -1,11 +1,12 @@
 // Adds CONFIG, --set and options of ranks to a command, loads the file, and offers services to
 // plugins.
+#include "runtime/cli/arguments.h"
+
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
 
 #include "plugins/host/program.h"
-#include "runtime/cli/commands.h"
 #include "runtime/error.h"
 #include "runtime/model/layer_types.h"
 #include "runtime/system/available_memory.h"

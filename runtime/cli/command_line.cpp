@@ -1,20 +1,15 @@
 // Reads the command line into the arguments of a command, which then runs.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <csignal>
-#include <cstdio>
 #include <iostream>
 #include <memory>
-#include <system_error>
 
 #include "plugins/host/nearest.h"
-#include "runtime/cli/bench_commands.h"
 #include "runtime/cli/command_table.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/external.h"
-#include "runtime/cli/help_format.h"
 #include "runtime/cli/number_checks.h"
-#include "runtime/cli/output.h"
+#include "runtime/cli/parse.h"
 #include "runtime/error.h"
 #include "runtime/model/layer_types.h"
 
@@ -210,100 +205,6 @@ void add_gradients(CLI::App& app, Outcome& outcome) {
       "Example:\n  runtime gradients configs/fashion_mnist_lenet.toml --batch 3 --output "
       "step3.safetensors");
   command->callback([arguments, &outcome] { run_gradients(*arguments, outcome); });
-}
-
-// Adds the options of `verify` that run a case again, and returns that which names the case.
-CLI::Option* add_case_options(CLI::App& command, VerifyArguments& a) {
-  CLI::Option* folder = command.add_option(
-      "--case", a.case_folder, "Runs the operation in such a folder again; needs no CONFIG");
-  command
-      .add_option("--device", a.device,
-                  "With --case: the device that runs the operation (cpu, cuda:1); default: the "
-                  "one it was found "
-                  "on")
-      ->needs(folder);
-  command
-      .add_option(
-          "--candidate", a.candidate,
-          "With --case: the implementation to run, or all; default: the recorded one, or all "
-          "where the device does not have that")
-      ->needs(folder);
-  return folder;
-}
-
-// Adds the options of `verify` about the steps that it compares; `folder` excludes them.
-void add_step_options(CLI::App& command, VerifyArguments& a, CLI::Option* folder) {
-  command
-      .add_option("--steps", a.steps, "The number of steps; default: 3, or all that the file has")
-      ->check(between(a.steps, 1, 999))
-      ->excludes(folder);
-  command
-      .add_option("--rtol", a.rtol,
-                  "Allowed ||actual - expected|| / ||expected||; default: 1e-4, 1e-9 with "
-                  "float64, 2e-2 with 16-bit values, or what a device claims if that is more")
-      ->check(positive(a.rtol))
-      ->excludes(folder);
-  command
-      .add_flag(
-          "--isolate", a.isolate,
-          "Gives every operation the right values as input, so that differences do not add up "
-          "from layer to layer")
-      ->excludes(folder);
-  command
-      .add_option("--max-gib", a.max_gib,
-                  "Refuses when the values of a step, or of all recorded steps, take more host "
-                  "memory; default 8")
-      ->check(positive(a.max_gib))
-      ->excludes(folder);
-}
-
-void add_verify(CLI::App& app, Outcome& outcome) {
-  auto arguments = std::make_shared<VerifyArguments>();
-  VerifyArguments& a = *arguments;
-  CLI::App* command = app.add_subcommand("verify",
-                                         "Runs the same steps on two devices and names the first "
-                                         "step, layer and tensor that differ, with the "
-                                         "operation that is at fault");
-  a.config.add_to(*command);
-  command->get_option("CONFIG")->required(false);
-  CLI::Option* against =
-      command->add_option("--against", a.against,
-                          "The values taken as right: those of a backend (reference, cpu, cuda:1), "
-                          "or of a file (with a / or .safetensors in "
-                          "its name) that --record or another framework has written");
-  CLI::Option* record = command->add_option(
-      "--record", a.record, "Writes the steps of the configuration's device into this file");
-  record->excludes(against);
-  CLI::Option* reduce = command->add_option(
-      "--reduce", a.reduce,
-      "Search the first step that differs for the operation that is at fault, and write it to this "
-      "new folder: a case that --case runs again on any device");
-  reduce->needs(against);
-  CLI::Option* folder = add_case_options(*command, a);
-  folder->excludes(against)->excludes(record);
-  command
-      ->add_flag("--gradients", a.gradients,
-                 "Compares the gradients of the operations that plugins bring to the model with "
-                 "central differences, in float64")
-      ->excludes(against)
-      ->excludes(record)
-      ->excludes(folder);
-  add_step_options(*command, a, folder);
-  command->add_flag("--json", a.json, "Prints one JSON object instead of a table");
-  command->footer(
-      "Each step starts from the same weights and state, its update from the same gradients, on "
-      "both\n"
-      "sides. Exit code 6: they differ, with --reduce also where that is rounding alone, and with "
-      "--case\nthe operation is still wrong.\n"
-      "Examples:\n  runtime verify configs/bench_lenet.toml --set device.backend=cuda --against "
-      "cpu\n  runtime verify configs/bench_gpt.toml --record gpt.safetensors --steps 2\n"
-      "  runtime verify configs/bench_gpt.toml --against gpt.safetensors\n"
-      "  runtime verify configs/bench_lenet.toml --against pytorch_step.safetensors\n"
-      "  runtime verify configs/bench_lenet.toml --set device.backend=cuda --against reference "
-      "--reduce wrong\n"
-      "  runtime verify --case wrong\n"
-      "  runtime verify --case wrong --device cpu --candidate all");
-  command->callback([arguments, &outcome] { run_verify(*arguments, outcome); });
 }
 
 void add_plan(CLI::App& app) {
@@ -526,28 +427,9 @@ void check_command(const CLI::App& app, const std::string& word, char** argv) {
 
 }  // namespace
 
-void ConfigArguments::add_to(CLI::App& app) {
-  app.add_option("CONFIG", path,
-                 "The TOML file; `runtime --help` says where every key is described")
-      ->required();
-  app.add_option("--set", overrides, "section.key=value, overrides the file; may be repeated")
-      ->allow_extra_args(false);
-}
-
-void ConfigArguments::add_ranks_to(CLI::App& app) {
-  app.add_option("--nproc", ranks,
-                 "Ranks on this machine (launch.ranks): threads with comm.backend=local, the "
-                 "default, else processes")
-      ->check(positive(ranks));
-  app.add_option("--max-restarts", max_restarts,
-                 "How often all ranks are started again after one was lost (launch.max_restarts)")
-      ->check(non_negative(max_restarts));
-}
-
 int run_command_line(int argc, char** argv) {
   CLI::App app{"Trains deep-learning models on the hardware that plugins provide."};
   app.name("runtime");
-  if (const auto format = help_format()) app.formatter(format);
   app.footer([] {
     return list_of(external_commands()) + installed_configurations() + ".\n" +
            installed_documents() + ".\n\n" + kExamples;
@@ -555,14 +437,11 @@ int run_command_line(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", RUNTIME_VERSION);
   Outcome outcome;
-  outcome.arguments.assign(argv + 1, argv + argc);
   add_train(app, outcome);
   add_evaluate(app, outcome);
   add_predict(app);
   add_gradients(app, outcome);
-  add_verify(app, outcome);
   add_plan(app);
-  add_bench(app, outcome);
   add_devices(app);
   add_plugins(app);
   add_model(app);
@@ -571,21 +450,7 @@ int run_command_line(int argc, char** argv) {
   add_config(app);
   add_completion(app);
   if (argc > 1) check_command(app, argv[1], argv);
-  // A file that grows beyond `ulimit -f` is then an error of write(), which has a message, and does
-  // not end the process.
-  std::signal(SIGXFSZ, SIG_IGN);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    const int code = app.exit(e);
-    if (code == static_cast<int>(CLI::ExitCodes::ExtrasError))
-      std::cerr << hints_of_keys(app, outcome.arguments);
-    if (code != 0) return static_cast<int>(ExitCode::kConfiguration);
-  } catch (const std::system_error&) {
-    if (!output_failed()) throw;  // otherwise fmt::print has thrown it
-  }
-  if (outcome.exit_code == 0) finish_output();
-  return outcome.exit_code;
+  return parse_and_run(app, argc, argv, outcome);
 }
 
 }  // namespace runtime::cli

@@ -7,39 +7,14 @@
 #include <memory>
 #include <sstream>
 
-#include "plugins/host/nearest.h"
 #include "runtime/cli/external.h"
 #include "runtime/cli/external_help.h"
+#include "runtime/cli/parse.h"
 #include "runtime/config/schema.h"
 
 namespace runtime::cli {
 
 namespace {
-
-// The keys that --set replaces, as "section.key=".
-std::vector<std::string> keys_to_set() {
-  std::vector<std::string> keys;
-  for (const config::Section& section : config::sections()) {
-    for (const config::Key& key : section.keys) keys.push_back(section.name + "." + key.name + "=");
-  }
-  return keys;
-}
-
-// Returns the keys, as "section.key=", that have this name; without any, those whose names contain
-// it, or else that with the nearest name. The name may have dashes, and a section before it.
-std::vector<std::string> keys_like(std::string name) {
-  std::replace(name.begin(), name.end(), '-', '_');
-  std::vector<std::string> found, containing, names;
-  for (const std::string& key : keys_to_set()) {
-    const std::string whole = key.substr(0, key.size() - 1);
-    names.push_back(whole.substr(whole.find('.') + 1));
-    if (whole == name || names.back() == name) found.push_back(key);
-    if (name.size() > 3 && names.back().find(name) != std::string::npos) containing.push_back(key);
-  }
-  if (!found.empty()) return found;
-  const std::string near = plugins::host::nearest_name(name, names);
-  return containing.empty() && !near.empty() ? keys_like(near) : containing;
-}
 
 // Returns the values of the keys that have only a few, as "optimizer.name=sgd".
 std::vector<std::string> values_to_set() {
@@ -123,20 +98,6 @@ std::vector<CompletedCommand> command_table(const CLI::App& app) {
   std::vector<CompletedCommand> table;
   add(app, "", table);
   return table;
-}
-
-std::string hints_of_keys(const CLI::App& app, const std::vector<std::string>& words) {
-  const CLI::App* command = &app;
-  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
-  std::string hints;
-  if (command->get_option_no_throw("--set") == nullptr) return hints;
-  for (const std::string& word : words) {
-    const std::string name = word.substr(0, word.find('='));
-    const bool unknown = name.starts_with("--") && command->get_option_no_throw(name) == nullptr;
-    for (const std::string& key : unknown ? keys_like(name.substr(2)) : std::vector<std::string>())
-      hints += name + " is no option of this command; --set " + key + "VALUE sets that key\n";
-  }
-  return hints;
 }
 
 void add_completion(CLI::App& app) {

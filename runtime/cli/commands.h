@@ -9,56 +9,13 @@
 #include <vector>
 
 #include "plugins/host/registry.h"
-#include "runtime/config/config.h"
+#include "runtime/cli/arguments.h"
 #include "runtime/train/generate.h"
-
-namespace CLI {
-class App;
-}
 
 namespace runtime::cli {
 
-// What a command returns to main(), and the command line without the program's name.
-struct Outcome {
-  int exit_code = 0;
-  std::vector<std::string> arguments;
-};
-
 // Runs the command that the command line names, or prints help or an error; returns the exit code.
 int run_command_line(int argc, char** argv);
-
-// CONFIG and --set, which most commands take.
-struct ConfigArguments {
-  std::string path;
-  std::vector<std::string> overrides;
-  int ranks = 0;                               // --nproc; 0: not given
-  int max_restarts = -1;                       // --max-restarts; -1: not given
-  std::vector<config::Override> options = {};  // of other options; they count after `overrides`
-
-  void add_to(CLI::App& app);
-  void add_ranks_to(CLI::App& app);
-  std::vector<config::Override> all_overrides() const;
-  config::Config load() const;
-  // `given`, or without it weights.safetensors beside the configuration, where runs and imported
-  // models have it. Throws ConfigurationError if that file is needed and not there.
-  std::string weights_or_own(const std::string& given) const;
-};
-
-// Lets a run begin with the weights of a file, as they are: what the configuration leaves out of
-// the file that training started from, or appends to it, does not count.
-void start_from(config::Model& model, const std::string& weights);
-
-// Returns a sentence that names the folder of the configurations which come with the program.
-std::string installed_configurations();
-// Returns a sentence that follows it and names the folder of the documents.
-std::string installed_documents();
-
-// Returns <folder of the executable>/../share/runtime/configs/presets.
-std::string preset_folder();
-
-// Returns services that print the warnings and errors of plugins to the standard error output.
-// `stop_requested`: whether the user has asked the process to end; null: nothing is known of it.
-plugins::host::HostServices host_services(std::function<bool()> stop_requested = nullptr);
 
 struct TrainArguments {
   ConfigArguments config;
@@ -106,24 +63,6 @@ struct GradientsArguments {
 };
 // Writes loss, logits and gradients of one step to a file.
 void run_gradients(const GradientsArguments& arguments, Outcome& outcome);
-
-// Steps that `verify` compares if --steps is not given.
-inline constexpr int64_t kVerifySteps = 3;
-struct VerifyArguments {
-  ConfigArguments config;
-  std::string against;                         // a backend, backend:index, or a file
-  std::string record;                          // the file to write
-  std::string reduce;                          // the folder in which a case is written
-  std::string case_folder, device, candidate;  // a case to run again; in what
-  int64_t steps = 0;                           // 0: kVerifySteps, or all steps of the file
-  double rtol = 0;                             // 0: chosen by the types of the step
-  double max_gib = 8;                          // of host memory for the values of the steps
-  bool isolate = false, json = false;
-  bool gradients = false;  // compare gradients of operations of plugins with central differences
-};
-// Compares steps, records them, checks gradients, or runs a case again. Throws NumericError at the
-// first difference, for a wrong gradient, and for a case that is still wrong.
-void run_verify(const VerifyArguments& arguments, Outcome& outcome);
 
 struct PlanArguments {
   ConfigArguments config;

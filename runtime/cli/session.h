@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "runtime/analysis/job_plan.h"
-#include "runtime/cli/commands.h"
+#include "runtime/cli/arguments.h"
 #include "runtime/config/config.h"
 #include "runtime/data/open.h"
 #include "runtime/launch/communicators.h"

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Folders whose sources are compiled one by one; see their CMakeLists.txt.
-const std::set<std::string> kSeparate = {"plugins/examples", "tools/bench"};
+const std::set<std::string> kSeparate = {"plugins/examples", "tools/peers"};
 // Files that are: the same kernels for several sets of instructions.
 constexpr char kOneByOne[] = "/kernels_";
 

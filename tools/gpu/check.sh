@@ -70,7 +70,7 @@ build_here() {
   if command -v ninja >/dev/null; then generator=(-G Ninja); fi
   cmake -S . -B "$root/own-build" "${generator[@]}" -DCMAKE_BUILD_TYPE=Release -DRUNTIME_TEST_OPTIONS=-O1 \
     -DCMAKE_CUDA_ARCHITECTURES="${RUNTIME_GPU_ARCHITECTURES:-90}" -DCMAKE_PREFIX_PATH="$root/usr" >&2 || return 1
-  timeout "$build_seconds" cmake --build "$root/own-build" --parallel "$(nproc)" --target runtime backend_reference \
+  timeout "$build_seconds" cmake --build "$root/own-build" --parallel "$(nproc)" --target runtime runtime-bench runtime-verify backend_reference \
     backend_cuda backends_cuda_conformance_test >&2 || return 1
   # Optional targets.
   for target in backend_cpu gpu_limits collectives_gloo collectives_nccl collectives_nccl_gpu_test differential_operations; do

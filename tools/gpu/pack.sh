@@ -34,7 +34,7 @@ if [ -z "$build" ]; then
   fi
   cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DRUNTIME_TEST_OPTIONS=-O1 \
     -DCMAKE_CUDA_ARCHITECTURES="$architectures" -DRUNTIME_PLUGINS="cpu;cuda;gloo;nccl" "${launcher[@]}"
-  targets=(runtime gpu_limits "${plugins[@]}" "${tests[@]}")
+  targets=(runtime runtime-bench runtime-verify gpu_limits "${plugins[@]}" "${tests[@]}")
   known=$(ninja -C $build -t targets all)
   for i in "${!targets[@]}"; do
     grep -q "^${targets[i]}: phony" <<<"$known" || { echo "left out: ${targets[i]}"; unset "targets[i]"; }
@@ -57,7 +57,7 @@ trap 'rm -rf "$stage"' EXIT
 mkdir -p "$stage"/build/{bin,tests,lib/runtime/plugins,libexec/runtime,share/runtime} "$stage"/{lib,lib-compiler,usr}
 # take <file in the build>: copies the file to the same place in the pack.
 take() { if [ -e "$build/$1" ]; then cp "$build/$1" "$stage/build/$1"; else echo "left out: $1"; fi; }
-take bin/runtime
+for name in runtime runtime-bench runtime-verify; do take "bin/$name"; done
 take bin/gpu_limits
 take libexec/runtime/plugin_probe
 for name in "${plugins[@]}"; do take "lib/runtime/plugins/lib$name.so"; done

@@ -17,7 +17,7 @@ PYTORCH_LIMITS = os.path.join("tools", "gpu", "pytorch_limits.py")
 @dataclasses.dataclass(frozen=True)
 class Job:
     """A model that is timed, with the arguments for runtime and for PyTorch. The forms eager and compile of PyTorch are
-    those of tools/bench/pytorch_step.py, any other is a variant of tools/bench/pytorch_gpu.py.
+    those of tools/peers/pytorch_step.py, any other is a variant of tools/peers/pytorch_gpu.py.
     """
 
     model: str

@@ -217,7 +217,8 @@ void use_reader(const std::shared_ptr<Plugin>& plugin) {
   expect_error("cannot be opened", [&] { ReaderDataset::open(plugin, "text", request); });
 }
 
-void use(const std::string& library, const std::shared_ptr<plugins::validate::Validation>& validation) {
+void use(const std::string& library,
+         const std::shared_ptr<plugins::validate::Validation>& validation) {
   Store store;
   const auto plugin = Plugin::load(library, store.services(), validation);
   if (plugin->device_api() != nullptr) use_device(plugin);
