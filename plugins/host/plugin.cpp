@@ -275,14 +275,14 @@ struct Plugin::State {
 
 std::shared_ptr<Plugin> Plugin::load(const std::filesystem::path& path,
                                      const HostServices& services,
-                                     std::shared_ptr<Interposer> interposer) {
+                                     const std::shared_ptr<Interposer>& interposer) {
   return load(
-      check_library(path), services, [](const char*) {}, std::move(interposer));
+      check_library(path), services, [](const char*) {}, interposer);
 }
 
 std::shared_ptr<Plugin> Plugin::load(const CheckedFile& file, const HostServices& services,
                                      const std::function<void(const char*)>& begin,
-                                     std::shared_ptr<Interposer> interposer) {
+                                     const std::shared_ptr<Interposer>& interposer) {
   const std::string who = "plugin " + printable(file.named.string());
   auto state = std::make_unique<State>();
   state->path = file.named;

@@ -52,12 +52,12 @@ class Plugin {
   // With an `interposer` the host uses the tables that it makes of the plugin's.
   static std::shared_ptr<Plugin> load(const std::filesystem::path& path,
                                       const HostServices& services,
-                                      std::shared_ptr<Interposer> interposer = nullptr);
+                                      const std::shared_ptr<Interposer>& interposer = nullptr);
   // The same for a file that was checked already. `begin` is called before each step with a text
   // like "its entry ran", which ends the message "did not answer while ...".
   static std::shared_ptr<Plugin> load(const CheckedFile& file, const HostServices& services,
                                       const std::function<void(const char*)>& begin,
-                                      std::shared_ptr<Interposer> interposer = nullptr);
+                                      const std::shared_ptr<Interposer>& interposer = nullptr);
   ~Plugin();
   Plugin(const Plugin&) = delete;
   Plugin& operator=(const Plugin&) = delete;

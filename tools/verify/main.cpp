@@ -68,9 +68,9 @@ int command_line(int argc, char** argv) {
   app.get_option("CONFIG")->required(false);
   CLI::Option* against =
       app.add_option("--against", a.against,
-                          "The values taken as right: those of a backend (reference, cpu, cuda:1), "
-                          "or of a file (with a / or .safetensors in "
-                          "its name) that --record or another framework has written");
+                     "The values taken as right: those of a backend (reference, cpu, cuda:1), "
+                     "or of a file (with a / or .safetensors in "
+                     "its name) that --record or another framework has written");
   CLI::Option* record = app.add_option(
       "--record", a.record, "Writes the steps of the configuration's device into this file");
   record->excludes(against);
@@ -81,10 +81,9 @@ int command_line(int argc, char** argv) {
   reduce->needs(against);
   CLI::Option* folder = add_case_options(app, a);
   folder->excludes(against)->excludes(record);
-  app
-      .add_flag("--gradients", a.gradients,
-                 "Compares the gradients of the operations that plugins bring to the model with "
-                 "central differences, in float64")
+  app.add_flag("--gradients", a.gradients,
+               "Compares the gradients of the operations that plugins bring to the model with "
+               "central differences, in float64")
       ->excludes(against)
       ->excludes(record)
       ->excludes(folder);
