@@ -9,8 +9,8 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/say.h"
-#include "runtime/cli/session.h"
 #include "runtime/error.h"
+#include "runtime/session/session.h"
 #include "runtime/terminal/terminal.h"
 #include "runtime/train/formatted.h"
 #include "runtime/train/open.h"
@@ -25,7 +25,7 @@ constexpr size_t kMostPrintedClasses = 20;
 constexpr size_t kLongestName = 12;
 
 // JSON cannot represent NaN, so it becomes null.
-void print_json(const train::Evaluation& e, const Session& session) {
+void print_json(const train::Evaluation& e, const session::Session& session) {
   nlohmann::ordered_json j;
   j["samples"] = e.samples;
   j["loss"] = e.loss;
@@ -76,7 +76,8 @@ void print_confusion(const train::ConfusionMatrix& matrix, const std::vector<std
   fmt::print("\n");
 }
 
-void print_table(const train::Evaluation& e, const Session& session, const std::string& part) {
+void print_table(const train::Evaluation& e, const session::Session& session,
+                 const std::string& part) {
   say("{} on {}: {} samples of the {} part\n\n", session.config.name, session.device->id(),
       e.samples, part);
   const auto row = [](const std::string& name, double value) {
@@ -88,7 +89,8 @@ void print_table(const train::Evaluation& e, const Session& session, const std::
   print_confusion(e.metrics.confusion, session.data.preparation.class_names);
 }
 
-void print(const train::Evaluation& e, const Session& session, const EvaluateArguments& arguments) {
+void print(const train::Evaluation& e, const session::Session& session,
+           const EvaluateArguments& arguments) {
   const bool table =
       arguments.format == "table" || (arguments.format == "auto" && isatty(STDOUT_FILENO) != 0);
   table ? print_table(e, session, arguments.part) : print_json(e, session);
@@ -106,7 +108,7 @@ ConfigArguments with_metrics(const EvaluateArguments& arguments) {
   return config;
 }
 
-void evaluate_rank(Session& session, const EvaluateArguments& arguments) {
+void evaluate_rank(session::Session& session, const EvaluateArguments& arguments) {
   const auto& dataset = arguments.part == "train" ? session.data.train : session.data.validation;
   if (dataset == nullptr) {
     throw ConfigurationError(
@@ -118,8 +120,8 @@ void evaluate_rank(Session& session, const EvaluateArguments& arguments) {
       dataset, train::validation_loader_options(session.config, split.rank, split.world_size));
   const train::Evaluation e = session.trainer->evaluate(loader);
   if (session.rank.main()) {
-    print_notes(session.data);
-    print_notes(*session.programs);
+    session::print_notes(session.data);
+    session::print_notes(*session.programs);
     print(e, session, arguments);
   }
   if (!e.counts) {
@@ -136,11 +138,12 @@ void evaluate_rank(Session& session, const EvaluateArguments& arguments) {
 }  // namespace
 
 void run_evaluate(const EvaluateArguments& arguments, Outcome& outcome) {
-  launch::RunRanks run;
-  run.config = with_metrics(arguments).load();
-  start_from(run.config.model, arguments.weights);
-  run_sessions(run, outcome, [&](Session& session) { evaluate_rank(session, arguments); }, nullptr,
-               nullptr, {.weights = arguments.weights});
+  config::Config config = with_metrics(arguments).load();
+  start_from(config.model, arguments.weights);
+  outcome.exit_code =
+      session::run_sessions(config, host_services(), outcome.arguments,
+                            [&](session::Session& session) { evaluate_rank(session, arguments); },
+                            {.weights = arguments.weights});
 }
 
 }  // namespace runtime::cli

@@ -3,8 +3,8 @@
 #include <iostream>
 
 #include "runtime/cli/commands.h"
-#include "runtime/cli/session.h"
 #include "runtime/error.h"
+#include "runtime/session/session.h"
 #include "runtime/train/open.h"
 
 namespace runtime::cli {
@@ -41,7 +41,7 @@ void add_batch(const data::Batch& batch, const data::SampleSpec& spec, data::Ten
   }
 }
 
-void write_gradients(Session& session, const GradientsArguments& arguments) {
+void write_gradients(session::Session& session, const GradientsArguments& arguments) {
   data::Loader loader(session.data.train,
                       train::train_loader_options(session.config, session.trainer->split()));
   const data::Batch* batch = &loader.next();
@@ -49,7 +49,7 @@ void write_gradients(Session& session, const GradientsArguments& arguments) {
   data::TensorFile weights = session.trainer->weights();  // before running statistics change
   data::TensorFile file = session.trainer->gradients(*batch, arguments.batch);
   if (!session.rank.main()) return;
-  print_notes(*session.programs);
+  session::print_notes(*session.programs);
   for (auto& [name, t] : weights.tensors) file.tensors["weights." + name] = std::move(t);
   if (session.rank.place.world_size == 1) add_batch(*batch, session.data.train->spec(), file);
   data::write_safetensors(arguments.output, file);
@@ -60,10 +60,11 @@ void write_gradients(Session& session, const GradientsArguments& arguments) {
 }  // namespace
 
 void run_gradients(const GradientsArguments& arguments, Outcome& outcome) {
-  launch::RunRanks run;
-  run.config = arguments.config.load();
-  if (!arguments.weights.empty()) start_from(run.config.model, arguments.weights);
-  run_sessions(run, outcome, [&](Session& session) { write_gradients(session, arguments); });
+  config::Config config = arguments.config.load();
+  if (!arguments.weights.empty()) start_from(config.model, arguments.weights);
+  outcome.exit_code = session::run_sessions(
+      config, host_services(), outcome.arguments,
+      [&](session::Session& session) { write_gradients(session, arguments); });
 }
 
 }  // namespace runtime::cli

@@ -9,7 +9,6 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/say.h"
-#include "runtime/cli/session.h"
 #include "runtime/config/advice.h"
 #include "runtime/config/config.h"
 #include "runtime/data/open.h"
@@ -18,6 +17,7 @@
 #include "runtime/launch/open_device.h"
 #include "runtime/model/layer_types.h"
 #include "runtime/model/network.h"
+#include "runtime/session/session.h"
 #include "runtime/step/freeze.h"
 #include "runtime/terminal/table.h"
 #include "runtime/train/open.h"
@@ -104,7 +104,7 @@ void check_plugins(const config::Config& config) {
                     !config.dataset.options.empty();
   if (!keys && !data::is_of_plugin(config.dataset.format)) return;
   const auto registry = launch::open_registry(config, host_services());
-  print_unused_tables(config, *registry);
+  session::print_unused_tables(config, *registry);
   train::check_plugin_format(config, *registry);
 }
 

@@ -11,10 +11,10 @@
 #include "runtime/cli/kernels.h"
 #include "runtime/cli/passes.h"
 #include "runtime/cli/say.h"
-#include "runtime/cli/session.h"
 #include "runtime/error.h"
 #include "runtime/graph/print.h"
 #include "runtime/launch/open_device.h"
+#include "runtime/session/session.h"
 #include "runtime/step/ranks.h"
 #include "runtime/system/available_memory.h"
 #include "runtime/terminal/table.h"
@@ -332,11 +332,11 @@ void plan_ranks(const launch::Rank& rank, const PlanArguments& arguments) {
       train::open_data(config, std::getenv("RUNTIME_DATA_PATH"), rank.registry.get());
   const launch::PlannedRanks planned = launch::planned_ranks(*rank.registry, config.comm.backend);
   const auto fallback = launch::open_fallback(config, *rank.registry, *device, 0);
-  analysis::Planner planner = make_planner(config, data, device, fallback, planned);
+  analysis::Planner planner = session::make_planner(config, data, device, fallback, planned);
   planner.link = make_link(arguments, planned.link);
   if (config.parallelism.search && ranks > 1) {
     const std::vector<analysis::Candidate> candidates =
-        analysis::search(config, ranks, planner, search_progress());
+        analysis::search(config, ranks, planner, session::search_progress());
     print_candidates(candidates);
     config = analysis::best_of(candidates).config;
   }
@@ -366,12 +366,10 @@ void plan_ranks(const launch::Rank& rank, const PlanArguments& arguments) {
 }  // namespace
 
 void run_plan(const PlanArguments& arguments) {
-  launch::RunRanks run;
-  run.config = arguments.config.load();
-  run.config.launch.ranks = 1;
-  run.services = host_services();
-  run.body = [&](launch::Rank& rank) { plan_ranks(rank, arguments); };
-  launch::run_ranks(run);
+  config::Config config = arguments.config.load();
+  config.launch.ranks = 1;
+  launch::run_ranks(config, host_services(), {},
+                    [&](launch::Rank& rank) { plan_ranks(rank, arguments); });
 }
 
 }  // namespace runtime::cli

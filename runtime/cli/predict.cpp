@@ -11,13 +11,13 @@
 #include <set>
 
 #include "runtime/cli/commands.h"
-#include "runtime/cli/session.h"
 #include "runtime/config/choices.h"
 #include "runtime/error.h"
+#include "runtime/launch/job.h"
 #include "runtime/launch/open_device.h"
-#include "runtime/launch/run_ranks.h"
 #include "runtime/model/layer_types.h"
 #include "runtime/model/network.h"
+#include "runtime/session/session.h"
 #include "runtime/step/ranks.h"
 #include "runtime/train/formatted.h"
 #include "runtime/train/open.h"
@@ -36,7 +36,7 @@ Opened open_model(const launch::Rank& rank, const config::Config& config,
       config, spec, device, train::compile_options(config, fallback));
   programs->set_inference();
   auto trainer = std::make_unique<train::Trainer>(programs);
-  print_notes(*programs);
+  session::print_notes(*programs);
   return {programs, std::move(trainer)};
 }
 
@@ -186,7 +186,7 @@ void write_predictions(const launch::Rank& rank, const PredictArguments& argumen
   const data::DatasetPair data =
       train::open_data(config, data_search_path(), rank.registry.get(),
                        {.weights = arguments.weights, .needs_targets = arguments.data.empty()});
-  print_notes(data);
+  session::print_notes(data);
   const Samples samples = open_samples(config, data, arguments);
   const Opened model = open_model(rank, config, data.train->spec());
   data::LoaderOptions batches = train::validation_loader_options(config);
@@ -228,13 +228,11 @@ void refuse_unused(const std::vector<std::string>& given, bool text, bool masked
 
 // Prediction takes one rank, whatever ranks have trained the model.
 void run_predict(const PredictArguments& arguments) {
-  launch::RunRanks run;
-  run.config = arguments.config.load();
-  run.config.launch.ranks = 1;
-  run.config.parallelism = {};
-  start_from(run.config.model, arguments.weights);
-  run.services = host_services();
-  run.body = [&](launch::Rank& rank) {
+  config::Config one = arguments.config.load();
+  one.launch.ranks = 1;
+  one.parallelism = {};
+  start_from(one.model, arguments.weights);
+  launch::run_ranks(one, host_services(), {}, [&](launch::Rank& rank) {
     if (!rank.main()) return;
     const bool text = config::is_language(rank.config.dataset);
     const bool masked = config::task_of(rank.config.dataset).masked;
@@ -248,8 +246,7 @@ void run_predict(const PredictArguments& arguments) {
       write_text(rank, arguments);
     else
       write_predictions(rank, arguments);
-  };
-  launch::run_ranks(run);
+  });
 }
 
 }  // namespace runtime::cli

@@ -7,7 +7,7 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/data/dataset.h"
-#include "runtime/launch/run_ranks.h"
+#include "runtime/launch/job.h"
 #include "runtime/train/step_programs.h"
 #include "runtime/train/trainer.h"
 

@@ -148,9 +148,9 @@ using MakeSpecs =
     std::function<std::vector<ChildSpec>(const Slots& slots, const std::string& rendezvous)>;
 
 // The attempts to run one job.
-class Job {
+class ProcessJob {
  public:
-  Job(const LaunchOptions& options, const MakeSpecs& make_specs)
+  ProcessJob(const LaunchOptions& options, const MakeSpecs& make_specs)
       : options_(options),
         make_specs_(make_specs),
         slots_(options.ranks, options.elastic.min_ranks, options.elastic.replica) {}
@@ -262,14 +262,14 @@ int launch_processes(const LaunchOptions& options) {
       list.push_back(rank_of(options, slots, rank, rendezvous));
     return list;
   };
-  return Job(options, specs).run();
+  return ProcessJob(options, specs).run();
 }
 
 int launch_mpi(const LaunchOptions& options) {
   const auto specs = [&](const Slots&, const std::string& rendezvous) {
     return std::vector<ChildSpec>{mpiexec_of(options, rendezvous)};
   };
-  return Job(options, specs).run();
+  return ProcessJob(options, specs).run();
 }
 
 void end_with_parent() { prctl(PR_SET_PDEATHSIG, SIGKILL); }

@@ -70,10 +70,13 @@ const Rooms kAllowed = {
      {"runtime/train", "runtime/step", "runtime/exec", "runtime/data", "runtime/parallel",
       "runtime/model", "runtime/graph", "runtime/config", "runtime/system", "plugins/host",
       "plugins/sdk", "plugins/include"}},  // the sdk for rt/sdk/operation.h
-    {"runtime/cli",                        // graph, to print operations and graphs for `plan`
-     {"runtime/launch", "runtime/analysis", "runtime/exchange", "runtime/train", "runtime/step",
-      "runtime/model", "runtime/graph", "runtime/config", "runtime/data", "runtime/tokenizer",
-      "runtime/system", "runtime/terminal", "plugins/host"}},
+    {"runtime/session",
+     {"runtime/launch", "runtime/analysis", "runtime/train", "runtime/step", "runtime/data",
+      "runtime/config", "runtime/system", "runtime/terminal", "plugins/host"}},
+    {"runtime/cli",  // graph, to print operations and graphs for `plan`
+     {"runtime/session", "runtime/launch", "runtime/analysis", "runtime/exchange", "runtime/train",
+      "runtime/step", "runtime/model", "runtime/graph", "runtime/config", "runtime/data",
+      "runtime/tokenizer", "runtime/system", "runtime/terminal", "plugins/host"}},
     {"plugins/include", {}},
     {"plugins/sdk", {"plugins/include"}},
     {"plugins/host", {"plugins/include"}},
@@ -176,8 +179,8 @@ const std::map<std::string, std::vector<std::string>> kLibraries = {
     {"toml++/", {"runtime/config/"}},
     {"nlohmann/",
      {"runtime/config/json_schema.cpp", "runtime/tokenizer/", "runtime/data/", "runtime/exchange/",
-      "runtime/train/", "runtime/analysis/", "runtime/cli/", "plugins/check/"}},
-    {"fmt/", {"runtime/cli/", "plugins/check/", "plugins/new/main.cpp"}},
+      "runtime/train/", "runtime/analysis/", "runtime/session/", "runtime/cli/", "plugins/check/"}},
+    {"fmt/", {"runtime/cli/", "runtime/session/", "plugins/check/", "plugins/new/main.cpp"}},
     {"CLI/", {"runtime/cli/", "plugins/check/main.cpp", "plugins/new/main.cpp"}},
     {"zlib.h", {"runtime/data/"}},
     {"utf8proc.h", {"runtime/tokenizer/utf8.cpp"}},

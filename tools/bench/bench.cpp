@@ -198,7 +198,7 @@ void bench_rank(Session& s, const BenchArguments& arguments) {
         "bench measures synchronous steps, but parallelism.update is \"asynchronous\"; take "
         "samples_per_second of runtime train, or --set parallelism.update=synchronous");
   }
-  if (s.rank.main()) cli::print_notes(*s.programs);
+  if (s.rank.main()) session::print_notes(*s.programs);
   if (arguments.layers) {
     data::Loader loader = make_loader(s);
     return print_layers(s, s.programs->any_program(), arguments.steps,
@@ -225,7 +225,9 @@ void run_bench(const BenchArguments& arguments, Outcome& outcome) {
   if (!arguments.scaling.empty()) return run_scaling_bench(arguments);
   if (arguments.data) return run_data_bench(arguments);
   if (arguments.inference) return run_inference_bench(arguments, outcome);
-  cli::run_sessions(arguments.config, outcome, [&](Session& s) { bench_rank(s, arguments); });
+  outcome.exit_code =
+      session::run_sessions(arguments.config.load(), cli::host_services(), outcome.arguments,
+                            [&](Session& s) { bench_rank(s, arguments); });
 }
 
 }  // namespace runtime::bench

@@ -9,14 +9,14 @@
 
 #include "runtime/cli/arguments.h"
 #include "runtime/cli/say.h"
-#include "runtime/cli/session.h"
+#include "runtime/session/session.h"
 
 namespace runtime::bench {
 
 using cli::ConfigArguments;
 using cli::Outcome;
 using cli::say;
-using cli::Session;
+using session::Session;
 
 struct BenchArguments {
   ConfigArguments config;

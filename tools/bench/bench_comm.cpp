@@ -9,7 +9,7 @@
 
 #include "runtime/analysis/scaling.h"
 #include "runtime/error.h"
-#include "runtime/launch/run_ranks.h"
+#include "runtime/launch/job.h"
 #include "runtime/model/layer_types.h"
 #include "runtime/terminal/status_line.h"
 #include "runtime/terminal/table.h"
@@ -265,16 +265,13 @@ void run_bench_comm(const CommArguments& arguments, Outcome& outcome) {
         fmt::format("bench comm: --min-bytes {} is above --max-bytes {}; give a range",
                     arguments.min_bytes, arguments.max_bytes));
   }
-  launch::RunRanks run;
-  run.config = arguments.config.path.empty()
-                   ? config::load_text(kNoJob, "comm", arguments.config.all_overrides(), "",
-                                       model::layer_types())
-                   : arguments.config.load();
-  if (run.config.launch.ranks == 1 && arguments.config.ranks == 0) run.config.launch.ranks = 2;
-  run.arguments = outcome.arguments;
-  run.services = cli::host_services();
-  run.body = [&](launch::Rank& rank) { bench_rank(rank, arguments); };
-  if (const int code = launch::run_ranks(run); code != 0) outcome.exit_code = code;
+  config::Config config = arguments.config.path.empty()
+                              ? config::load_text(kNoJob, "comm", arguments.config.all_overrides(),
+                                                  "", model::layer_types())
+                              : arguments.config.load();
+  if (config.launch.ranks == 1 && arguments.config.ranks == 0) config.launch.ranks = 2;
+  outcome.exit_code = launch::run_ranks(config, cli::host_services(), outcome.arguments,
+                                        [&](launch::Rank& rank) { bench_rank(rank, arguments); });
 }
 
 }  // namespace runtime::bench

@@ -6,7 +6,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "runtime/launch/run_ranks.h"
+#include "runtime/launch/job.h"
 #include "runtime/step/ranks.h"
 #include "runtime/train/formatted.h"
 #include "runtime/train/open.h"
@@ -57,15 +57,12 @@ void bench_loader(const launch::Rank& rank, const BenchArguments& arguments) {
 
 // The batches are those of one rank, whatever ranks train the model.
 void run_data_bench(const BenchArguments& arguments) {
-  launch::RunRanks run;
-  run.config = arguments.config.load();
-  run.config.launch.ranks = 1;
-  run.config.parallelism = {};
-  run.services = cli::host_services();
-  run.body = [&](launch::Rank& rank) {
+  config::Config config = arguments.config.load();
+  config.launch.ranks = 1;
+  config.parallelism = {};
+  launch::run_ranks(config, cli::host_services(), {}, [&](launch::Rank& rank) {
     if (rank.main()) bench_loader(rank, arguments);
-  };
-  launch::run_ranks(run);
+  });
 }
 
 }  // namespace runtime::bench

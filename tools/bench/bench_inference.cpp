@@ -80,7 +80,7 @@ void bench_inference(Session& s, const BenchArguments& arguments) {
   const int64_t rows = arguments.batch > 0 ? arguments.batch : s.config.training.global_batch_size;
   const data::Batch batch = make_batch(s, rows);
   train::StepProgram& step = s.programs->get(s.programs->whole(step::Purpose::kEvaluation, rows));
-  cli::print_notes(*s.programs);
+  session::print_notes(*s.programs);
   if (arguments.layers) {
     return print_layers(s, step, arguments.steps, [&]() -> const data::Batch& { return batch; });
   }
@@ -90,7 +90,9 @@ void bench_inference(Session& s, const BenchArguments& arguments) {
 }  // namespace
 
 void run_inference_bench(const BenchArguments& arguments, Outcome& outcome) {
-  cli::run_sessions(arguments.config, outcome, [&](Session& s) { bench_inference(s, arguments); });
+  outcome.exit_code =
+      session::run_sessions(arguments.config.load(), cli::host_services(), outcome.arguments,
+                            [&](Session& s) { bench_inference(s, arguments); });
 }
 
 }  // namespace runtime::bench

@@ -387,25 +387,24 @@ void run_verify(const VerifyArguments& arguments, Outcome& outcome) {
         "--case FOLDER (runtime verify --help has examples)");
   }
   if (!arguments.reduce.empty()) check_case_folder(arguments.reduce);
-  launch::RunRanks run;
-  run.config = arguments.config.load();
-  run.config.launch.ranks = 1;
-  run.config.launch.devices.clear();
-  run.config.parallelism = {};
+  config::Config config = arguments.config.load();
+  config.launch.ranks = 1;
+  config.launch.devices.clear();
+  config.parallelism = {};
   std::optional<Recorded> recorded;
-  if (is_file(arguments.against)) recorded.emplace(arguments.against).fit(run.config);
-  std::optional<train::StopSignal> stop;
-  if (!arguments.record.empty())
-    run.prepare = [&] { stop.emplace(train::StopSignal::Texts{}, launch::device_silence); };
+  if (is_file(arguments.against)) recorded.emplace(arguments.against).fit(config);
+  std::optional<train::StopSignal> stop;  // made before any thread
+  if (!arguments.record.empty()) stop.emplace(train::StopSignal::Texts{}, launch::device_silence);
   int signal = 0;
-  cli::run_sessions(std::move(run), outcome, [&](Session& s) {
+  const auto body = [&](Session& s) {
     say_fallback(s);
     if (stop) {
       signal = record(s, arguments, *stop);
       return;
     }
     recorded ? recorded->compare(s, arguments) : against_device(s, arguments);
-  });
+  };
+  outcome.exit_code = session::run_sessions(config, cli::host_services(), outcome.arguments, body);
   if (signal != 0) outcome.exit_code = 128 + signal;
 }
 

@@ -10,7 +10,7 @@
 
 #include "runtime/cli/arguments.h"
 #include "runtime/cli/say.h"
-#include "runtime/cli/session.h"
+#include "runtime/session/session.h"
 #include "tools/verify/reduce.h"
 
 namespace runtime::verify {
@@ -18,7 +18,7 @@ namespace runtime::verify {
 using cli::ConfigArguments;
 using cli::Outcome;
 using cli::say;
-using cli::Session;
+using session::Session;
 
 // Steps that `verify` compares if --steps is not given.
 inline constexpr int64_t kVerifySteps = 3;

@@ -6,8 +6,8 @@
 
 #include "runtime/analysis/scaling.h"
 #include "runtime/error.h"
+#include "runtime/launch/job.h"
 #include "runtime/launch/open_device.h"
-#include "runtime/launch/run_ranks.h"
 #include "runtime/step/ranks.h"
 #include "runtime/train/checkpoint/rank_state.h"
 #include "runtime/train/step_programs.h"
@@ -210,15 +210,14 @@ TEST_F(Plans, NoMemoryIsTakenForWhatIsPlanned) {
 
 // Compares the memory that each rank's device has allocated with the plan.
 void expect_planned_memory(const std::string& toml, int ranks, const train::Settings& settings) {
-  launch::RunRanks run;
-  run.config =
+  const config::Config job =
       test::parse(toml, settings + train::Settings{{"plugins.path", train::plugin_folders()},
                                                    {"training.global_batch_size", "8"},
                                                    {"launch.ranks", std::to_string(ranks)},
                                                    {"comm.backend", "\"local\""},
                                                    {"device.backend", "\"reference\""},
                                                    {"device.tune", "\"off\""}});
-  run.body = [&](launch::Rank& rank) {
+  const auto body = [&](launch::Rank& rank) {
     const config::Config config = step::resolve_ranks(rank.config, rank.place.world_size);
     const data::DatasetPair data = train::open_data(config, nullptr);
     exec::CompileOptions options{{.tune = exec::Tune::kOff}};
@@ -254,7 +253,7 @@ void expect_planned_memory(const std::string& toml, int ranks, const train::Sett
     }
     EXPECT_THAT(explain_memory(s), HasSubstr("allocated, planned"));
   };
-  EXPECT_EQ(launch::run_ranks(run), 0);
+  EXPECT_EQ(launch::run_ranks(job, {}, {}, body), 0);
 }
 
 TEST(PlannedMemory, Data) { expect_planned_memory(train::kSmallLeNet, 2, {}); }

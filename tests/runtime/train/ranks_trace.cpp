@@ -7,8 +7,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "runtime/launch/job.h"
 #include "runtime/launch/open_device.h"
-#include "runtime/launch/run_ranks.h"
 #include "runtime/step/compile_step.h"
 #include "runtime/step/ranks.h"
 #include "runtime/train/open.h"
@@ -137,14 +137,11 @@ class Recorder {
 
 TraceResult record(const TraceOptions& options) {
   TraceResult result;
-  launch::RunRanks run;
-  run.config = options.config;
-  run.arguments = options.arguments;
-  run.body = [&](launch::Rank& rank) {
-    TraceResult own = Recorder(options, rank).run();
-    if (rank.main()) result = std::move(own);
-  };
-  result.exit_code = launch::run_ranks(run);
+  result.exit_code =
+      launch::run_ranks(options.config, {}, options.arguments, [&](launch::Rank& rank) {
+        TraceResult own = Recorder(options, rank).run();
+        if (rank.main()) result = std::move(own);
+      });
   return result;
 }
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "runtime/exec/encode.h"
+#include "runtime/launch/job.h"
 #include "runtime/launch/open_device.h"
-#include "runtime/launch/run_ranks.h"
 #include "runtime/step/ranks.h"
 #include "runtime/train/step_programs.h"
 #include "runtime/train/weights.h"
@@ -269,14 +269,13 @@ uint64_t passing(const exec::MemoryReport& memory) {
 // The memory of rank 0 after a few steps.
 Held held(int ranks, int stage) {
   Held held;
-  launch::RunRanks run;
-  run.config = traced(gpt(128, 64, 4), ranks, 1,
-                      kNextToken + kAdamw + zero(stage) +
-                          Settings{{"training.dtype", "float32"},
-                                   {"dataset.samples", "8"},
-                                   {"training.global_batch_size", "4"}})
-                   .config;
-  run.body = [&](launch::Rank& rank) {
+  const config::Config job = traced(gpt(128, 64, 4), ranks, 1,
+                                    kNextToken + kAdamw + zero(stage) +
+                                        Settings{{"training.dtype", "float32"},
+                                                 {"dataset.samples", "8"},
+                                                 {"training.global_batch_size", "4"}})
+                                 .config;
+  launch::run_ranks(job, {}, {}, [&](launch::Rank& rank) {
     const config::Config config = step::resolve_ranks(rank.config, ranks);
     const data::DatasetPair data = open_data(config, nullptr);
     const auto device = launch::open_device(config, *rank.registry, rank.place.local_rank, nullptr);
@@ -292,8 +291,7 @@ Held held(int ranks, int stage) {
     const exec::MemoryReport& memory = programs->any_program().program->memory();
     held = {memory.parameters + memory.gradients_and_state + memory.packed, passing(memory),
             programs->storage().total_bytes(), device->memory_info().allocated_bytes};
-  };
-  launch::run_ranks(run);
+  });
   return held;
 }
 

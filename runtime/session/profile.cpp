@@ -1,5 +1,5 @@
 // Prints the profile as a table that fits the terminal, and writes profile.json and trace.json.
-#include "runtime/cli/profile.h"
+#include "runtime/session/profile.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 #include "runtime/terminal/table.h"
 #include "runtime/terminal/terminal.h"
 
-namespace runtime::cli {
+namespace runtime::session {
 
 namespace {
 
@@ -206,4 +206,4 @@ void report_profile(const Session& s, const train::RunResult& result, train::Rep
   });
 }
 
-}  // namespace runtime::cli
+}  // namespace runtime::session

@@ -1,6 +1,6 @@
-// What a command that computes opens first on each rank: device, data and trainer.
-#ifndef RUNTIME_CLI_SESSION_H_
-#define RUNTIME_CLI_SESSION_H_
+// What each rank opens first: device, data, programs and trainer.
+#ifndef RUNTIME_SESSION_SESSION_H_
+#define RUNTIME_SESSION_SESSION_H_
 
 #include <functional>
 #include <memory>
@@ -10,22 +10,21 @@
 #include <vector>
 
 #include "runtime/analysis/job_plan.h"
-#include "runtime/cli/arguments.h"
 #include "runtime/config/config.h"
 #include "runtime/data/open.h"
 #include "runtime/launch/communicators.h"
-#include "runtime/launch/run_ranks.h"
+#include "runtime/launch/job.h"
 #include "runtime/train/checkpoint/checkpoints.h"
 #include "runtime/train/open.h"
 #include "runtime/train/step_programs.h"
 #include "runtime/train/trainer.h"
 
-namespace runtime::cli {
+namespace runtime::session {
 
 // The data sets of a process, which are read once for all of its ranks. Thread-safe.
 class Datasets {
  public:
-  explicit Datasets(train::DataUse use) : use_(std::move(use)) {}
+  explicit Datasets(train::DataUse use = {}) : use_(std::move(use)) {}
   // `registry` has the plugins that may read the samples.
   data::DatasetPair get(const config::Config& config, const plugins::host::Registry& registry);
   // Whether they are for saved weights, which are not trained.
@@ -86,17 +85,23 @@ void print_unused_tables(const config::Config& config, const plugins::host::Regi
 // Says on standard error every few seconds how far parallelism.search is, if it takes so long.
 analysis::SearchProgress search_progress();
 
-// Opens a session on each rank of the job and runs the body in it. Sets the exit code of processes
-// that were started. With parallelism.search the best mesh is chosen first; `chosen` is called with
-// it in the process of rank 0, before the folder of the run is made.
-void run_sessions(const ConfigArguments& arguments, Outcome& outcome,
-                  const std::function<void(Session&)>& body);
-// `find_checkpoint` is that of Session; `use` is what the data are opened for.
-void run_sessions(launch::RunRanks run, Outcome& outcome, const std::function<void(Session&)>& body,
-                  const std::function<void(const analysis::Candidate&)>& chosen = nullptr,
-                  const std::function<std::string()>& find_checkpoint = nullptr,
-                  const train::DataUse& use = {});
+// With parallelism.search: chooses the mesh of a job that has joined. Returns the choice in the
+// process of rank 0, else nothing.
+std::optional<analysis::Candidate> agree_on_mesh(launch::Job& job, Datasets& datasets);
 
-}  // namespace runtime::cli
+// The last step of a job: opens a session on each rank, runs the body in it, and returns the exit
+// code. `find_checkpoint` is that of Session. If device memory is exhausted, the error says what
+// would fit.
+int on_each_rank(launch::Job& job, Datasets& datasets,
+                 const std::function<std::string()>& find_checkpoint,
+                 const std::function<void(Session&)>& body);
 
-#endif  // RUNTIME_CLI_SESSION_H_
+// All steps of a job that makes no files. `arguments` are those of this program, for ranks that are
+// processes; `use` is what the data are opened for.
+int run_sessions(const config::Config& config, plugins::host::HostServices services,
+                 const std::vector<std::string>& arguments,
+                 const std::function<void(Session&)>& body, const train::DataUse& use = {});
+
+}  // namespace runtime::session
+
+#endif  // RUNTIME_SESSION_SESSION_H_

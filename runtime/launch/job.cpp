@@ -1,6 +1,6 @@
 // Joins a job as thread, process or only rank: store, plugins, device, communicators, then the
 // command.
-#include "runtime/launch/run_ranks.h"
+#include "runtime/launch/job.h"
 
 #include <unistd.h>
 
@@ -149,9 +149,14 @@ watch::WatchdogOptions watchdog_options(const config::Config& config, const Meet
   return o;
 }
 
-Rank make_rank(const RunRanks& run, const Meeting& meeting, const RankEnvironment& place) {
-  Rank rank{place,   run.config,         meeting.registry,   meeting.backend,
-            nullptr, meeting.run_folder, meeting.one_process};
+Rank make_rank(const config::Config& config, const Meeting& meeting, const RankEnvironment& place) {
+  Rank rank{place,
+            config,
+            meeting.registry,
+            meeting.backend,
+            nullptr,
+            meeting.run_folder,
+            meeting.one_process};
   // Open MPI's ranks always see a terminal, whatever mpirun writes to.
   if (place.source == kOpenMpi && rank.config.metrics.progress == "auto")
     rank.config.metrics.progress = "lines";
@@ -160,38 +165,34 @@ Rank make_rank(const RunRanks& run, const Meeting& meeting, const RankEnvironmen
 
 // Runs one of several ranks. Each communicator is passed to `created`, for a thread that may have
 // to abort it.
-void run_one_of(const RunRanks& run, const Meeting& meeting, const RankEnvironment& place,
-                int threads, const std::function<void(std::shared_ptr<Communicator>)>& created) {
+void run_one_of(const config::Config& config, const Meeting& meeting, const RankEnvironment& place,
+                int threads, const std::function<void(Rank&)>& body,
+                const std::function<void(std::shared_ptr<Communicator>)>& created) {
   watch::FlightRecorder recorder(place.rank, meeting.job_folder);
   StoreJobBoard board(*meeting.store, place.world_size, meeting.prefix, meeting.launcher);
-  watch::Watchdog watchdog(recorder, board,
-                           watchdog_options(run.config, meeting, place.world_size));
+  watch::Watchdog watchdog(recorder, board, watchdog_options(config, meeting, place.world_size));
   // These objects live outside of watchdog.run(), because the note that run() posts about this rank
   // must not wait for their destructors.
   Communicators list;
   std::optional<exec::Collectives> collectives;
-  Rank rank = make_rank(run, meeting, place);
+  Rank rank = make_rank(config, meeting, place);
   if (rank.config.device.threads == 0) rank.config.device.threads = threads;
   watchdog.run([&] {
     rank.device = open_device_for(*meeting.registry->open(meeting.backend), rank.config,
                                   *meeting.registry, place.local_rank, &rank.device_choice);
-    list = communicators(run.config, meeting, rank);
+    list = communicators(config, meeting, rank);
     if (created) {
       for (const auto& c : list.all()) created(c);
     }
     collectives.emplace(list.by_use, place.rank, place.world_size, recorder, watchdog,
-                        run.config.comm.check, list.job);
+                        config.comm.check, list.job);
     rank.collectives = &*collectives;
     MainWork main_work(*meeting.store, watchdog,
-                       {meeting.prefix, place.rank, seconds(run.config.comm.timeout_s),
-                        seconds(run.config.comm.save_timeout_s), meeting.job_folder});
+                       {meeting.prefix, place.rank, seconds(config.comm.timeout_s),
+                        seconds(config.comm.save_timeout_s), meeting.job_folder});
     rank.main_work = &main_work;
-    run.body(rank);
+    body(rank);
   });
-}
-
-bool must_choose(const RunRanks& run) {
-  return run.config.parallelism.search && run.choose_mesh != nullptr;
 }
 
 // Finds the plugins. One process on each machine reports those that were rejected; it is a process
@@ -202,25 +203,6 @@ std::shared_ptr<Registry> find_plugins(const config::Config& config,
   auto registry = open_registry(config, services);
   if (local_rank == 0) registry->log_rejections();
   return registry;
-}
-
-int run_alone(const RunRanks& run) {
-  Meeting meeting;
-  meeting.registry = find_plugins(run.config, run.services, 0);
-  if (run.make_run_folder) meeting.run_folder = run.make_run_folder();
-  {
-    Rank rank = make_rank(run, meeting, {});
-    // A device takes all processors that it may run on; a quota it does not see. Deterministic runs
-    // take one thread.
-    if (rank.config.device.threads == 0 && !run.config.debug.deterministic &&
-        system::processors_in_groups() > 0)
-      rank.config.device.threads = system::usable_processors();
-    if (const char* address = std::getenv(kRendezvousVariable))
-      rank.job_folder = folder_of(address);
-    run.body(rank);
-  }
-  meeting.registry->throw_findings();  // the device is closed
-  return 0;
 }
 
 void abort(Communicator& communicator) {
@@ -247,26 +229,16 @@ void post_unwatched_error(const Meeting& meeting, int ranks, int rank) {
   }
 }
 
-int run_threads(RunRanks run, std::shared_ptr<Registry> registry, const std::string& backend) {
-  Meeting meeting;
-  meeting.store = std::make_shared<MemoryStore>();
-  meeting.registry = std::move(registry);
-  meeting.backend = backend;
-  meeting.one_process = true;
-  const int ranks = run.config.launch.ranks;
-  const int share = threads_of(ranks);
-  if (must_choose(run)) {
-    Rank rank = make_rank(run, meeting, {});
-    if (rank.config.device.threads == 0) rank.config.device.threads = share;
-    run.config.parallelism = run.choose_mesh(rank, ranks);
-  }
-  if (run.make_run_folder) meeting.run_folder = run.make_run_folder();
+// Runs the ranks as threads of this process.
+void run_threads(const config::Config& config, const Meeting& meeting, int share,
+                 const std::function<void(Rank&)>& body) {
+  const int ranks = config.launch.ranks;
   std::mutex mutex;
   std::vector<std::shared_ptr<Communicator>> all;
   bool aborted = false;
-  const auto body = [&](int r) {
+  const auto thread = [&](int r) {
     try {
-      run_one_of(run, meeting, {r, ranks, r, ranks, "", false}, share,
+      run_one_of(config, meeting, {r, ranks, r, ranks, "", false}, share, body,
                  [&](std::shared_ptr<Communicator> c) {
                    const std::lock_guard lock(mutex);
                    if (aborted) abort(*c);
@@ -285,9 +257,7 @@ int run_threads(RunRanks run, std::shared_ptr<Registry> registry, const std::str
     aborted = true;
     for (const auto& c : all) abort(*c);
   };
-  run_rank_threads({ranks, body, abort_all});
-  meeting.registry->throw_findings();
-  return 0;
+  run_rank_threads({ranks, thread, abort_all});
 }
 
 // Returns how the job goes on without ranks that are lost. `devices` must outlive the result.
@@ -303,42 +273,25 @@ Elastic elastic_options(const config::Config& config, const SlotDevices& devices
 }
 
 // Starts them by mpiexec if `by_mpi` is true. `devices` is null unless launch.min_ranks is given.
-int start_processes(const RunRanks& run, bool by_mpi, const SlotDevices* devices) {
+int start(const config::Config& config, const std::vector<std::string>& arguments, bool by_mpi,
+          const SlotDevices* devices) {
   LaunchOptions o;
-  if (devices != nullptr) o.elastic = elastic_options(run.config, *devices);
-  o.ranks = run.config.launch.ranks;
-  o.arguments = run.arguments;
+  if (devices != nullptr) o.elastic = elastic_options(config, *devices);
+  o.ranks = config.launch.ranks;
+  o.arguments = arguments;
   // Ranks of mpiexec cannot know what mpiexec writes to.
-  if (by_mpi && run.config.metrics.progress == "auto") {
+  if (by_mpi && config.metrics.progress == "auto") {
     const bool terminal = isatty(STDOUT_FILENO) != 0;
     o.arguments.insert(o.arguments.end(),
                        {"--set", terminal ? "metrics.progress=bar" : "metrics.progress=lines"});
   }
-  o.max_restarts = run.config.launch.max_restarts;
+  o.max_restarts = config.launch.max_restarts;
   o.launch_id = make_nonce();
-  o.patience = seconds(run.config.comm.timeout_s);
-  o.saving = seconds(run.config.comm.save_timeout_s);
-  o.ending_limit = seconds(run.config.comm.timeout_s + run.config.comm.save_timeout_s);
-  o.mpiexec = run.config.launch.mpiexec;
+  o.patience = seconds(config.comm.timeout_s);
+  o.saving = seconds(config.comm.save_timeout_s);
+  o.ending_limit = seconds(config.comm.timeout_s + config.comm.save_timeout_s);
+  o.mpiexec = config.launch.mpiexec;
   return by_mpi ? launch_mpi(o) : launch_processes(o);
-}
-
-// Rank 0 chooses the mesh by times that it measures, and the others read it from the store.
-config::Parallelism agree_on_mesh(const RunRanks& run, const Meeting& meeting,
-                                  const RankEnvironment& place, const CoreShare& share) {
-  const std::string key = meeting.prefix + "mesh";
-  config::Parallelism p = run.config.parallelism;
-  if (place.rank == 0) {
-    Rank rank = make_rank(run, meeting, place);
-    if (rank.config.device.threads == 0) rank.config.device.threads = share.threads;
-    p = run.choose_mesh(rank, place.world_size);
-    meeting.store->set(key, std::to_string(p.tensor) + " " + std::to_string(p.pipeline));
-  }
-  std::istringstream(meeting.store->get(key, seconds(run.config.comm.init_timeout_s), 0)) >>
-      p.tensor >> p.pipeline;
-  p.data = place.world_size / (p.tensor * p.pipeline);
-  p.search = false;
-  return p;
 }
 
 // Returns the communication plugin of the job. With comm.backend = "auto", each rank stores which
@@ -397,46 +350,6 @@ std::shared_ptr<Store> meet_or_say_why(const config::Comm& comm, const RankEnvir
 // libraries of plugins while they are loaded, shared memory.
 constexpr uint64_t kOwnFiles = 24;
 
-// Runs the body in this process, which is one of several ranks.
-int run_as_rank(RunRanks run, const RankEnvironment& place) {
-  if (started_by_mpi(place)) end_with_parent();
-  const CoreShare share = share_of(place);
-  apply(share);
-  // A connection to each other rank, and its own.
-  system::require_descriptors(
-      kOwnFiles + static_cast<uint64_t>(place.world_size) - 1,
-      "rank " + std::to_string(place.rank) + " of " + std::to_string(place.world_size));
-  Meeting meeting;
-  const std::shared_ptr<Store> store = meet_or_say_why(run.config.comm, place, meeting);
-  meeting.names =
-      watch::RankNames(exchange_hosts(*store, meeting.prefix, place.rank, place.world_size,
-                                      seconds(run.config.comm.init_timeout_s)));
-  plugins::host::HostServices services = run.services;
-  offer_store(services, store, meeting.prefix);
-  meeting.registry = find_plugins(run.config, services, place.local_rank);
-  meeting.backend = agree_on_backend(run.config, meeting, *store, place);
-  if (must_choose(run)) run.config.parallelism = agree_on_mesh(run, meeting, place, share);
-  if (run.make_run_folder) {
-    const std::string key = meeting.prefix + "run_folder";
-    if (place.rank == 0) meeting.store->set(key, run.make_run_folder());
-    meeting.run_folder = store->get(key, seconds(run.config.comm.init_timeout_s), 0);
-  }
-  try {
-    run_one_of(run, meeting, place, share.threads, nullptr);
-    meeting.registry->throw_findings();
-  } catch (const NumericError& error) {
-    // All ranks have this error, or rank 0 says which rank has it, so it is printed once. It is
-    // printed before the plugins end: ranks of MPI end together, and mpiexec kills the others when
-    // one rank has ended with an error.
-    if (place.rank == 0) {
-      std::fflush(stdout);
-      std::fprintf(stderr, "error: %s\n", error.what());
-    }
-    return static_cast<int>(error.exit_code());
-  }
-  return 0;
-}
-
 // Only ranks that this program starts as processes can be started again without one of them.
 void check_elastic(const config::Config& config, const RankEnvironment& place) {
   if (config.launch.min_ranks == 0 || std::getenv(kLaunchVariable) != nullptr) return;
@@ -477,42 +390,172 @@ std::string Rank::broadcast_text(std::string of_rank_0) const {
   return exec::broadcast_text(std::move(of_rank_0), collectives);
 }
 
-int run_ranks(const RunRanks& run) {
-  const RankEnvironment place = detect();
-  check_asked_ranks(run.config.launch.ranks, place);
-  if (run.make_run_folder)  // planning and the like harm no other process
-    check_alone(run.config.launch.ranks, place, [](const char* name) { return std::getenv(name); });
-  const auto prepare = [&] {
-    if (run.prepare) run.prepare();
-  };
-  if (place.world_size > 1) {
-    check_elastic(run.config, place);
-    prepare();
-    return run_as_rank(run, place);
+struct Job::State {
+  // How the ranks run. In the last two this process only starts them and waits.
+  enum class Kind { kAlone, kThreads, kRank, kProcesses, kMpi };
+
+  config::Config config;
+  plugins::host::HostServices services;
+  RankEnvironment place;
+  Kind kind = Kind::kAlone;
+  Meeting meeting = {};
+  std::shared_ptr<Store> waiting = {};  // of kRank: the store in which it waits for other ranks
+  CoreShare share = {};                 // of a rank
+  std::optional<SlotDevices> devices = {};
+
+  // Looks for a communicator, and finds out how it runs its ranks.
+  void choose_kind() {
+    auto registry = open_registry(config, services);
+    std::vector<std::string> offers;
+    for (int r = 0; r < config.launch.ranks && config.comm.backend == "auto"; ++r)
+      offers.push_back(device_offer(config, *registry, r, config.launch.ranks));
+    const plugins::host::PluginDescription& chosen =
+        choose_communicator(config, place, *registry, common_offer(offers));
+    check_elastic(config, chosen);
+    if (in_one_process(chosen)) {
+      registry->log_rejections();
+      kind = Kind::kThreads;
+      meeting.backend = chosen.name;
+      meeting.registry = std::move(registry);
+      return;
+    }
+    kind = chosen.communicator->ranks == RT_RANKS_MPI ? Kind::kMpi : Kind::kProcesses;
+    if (config.launch.min_ranks > 0) devices.emplace(config, services, *registry);
   }
-  if (run.config.launch.ranks == 1) {
-    prepare();
-    return run_alone(run);
+
+  void join_processes() {
+    if (started_by_mpi(place)) end_with_parent();
+    share = share_of(place);
+    apply(share);
+    // A connection to each other rank, and its own.
+    system::require_descriptors(
+        kOwnFiles + static_cast<uint64_t>(place.world_size) - 1,
+        "rank " + std::to_string(place.rank) + " of " + std::to_string(place.world_size));
+    waiting = meet_or_say_why(config.comm, place, meeting);
+    meeting.names =
+        watch::RankNames(exchange_hosts(*waiting, meeting.prefix, place.rank, place.world_size,
+                                        seconds(config.comm.init_timeout_s)));
+    plugins::host::HostServices offered = services;
+    offer_store(offered, waiting, meeting.prefix);
+    meeting.registry = find_plugins(config, offered, place.local_rank);
+    meeting.backend = agree_on_backend(config, meeting, *waiting, place);
   }
-  auto registry = open_registry(run.config, run.services);
-  std::vector<std::string> offers;
-  for (int r = 0; r < run.config.launch.ranks && run.config.comm.backend == "auto"; ++r)
-    offers.push_back(device_offer(run.config, *registry, r, run.config.launch.ranks));
-  const std::string offer = common_offer(offers);
-  const plugins::host::PluginDescription& chosen =
-      choose_communicator(run.config, place, *registry, offer);
-  check_elastic(run.config, chosen);
-  if (in_one_process(chosen)) {
-    registry->log_rejections();
-    prepare();
-    const std::string backend = chosen.name;
-    return run_threads(run, std::move(registry), backend);
+
+  // A device takes all processors that it may run on; a quota it does not see. Deterministic runs
+  // take one thread.
+  void run_alone(const std::function<void(Rank&)>& body) {
+    Rank rank = make_rank(config, meeting, {});
+    if (rank.config.device.threads == 0 && !config.debug.deterministic &&
+        system::processors_in_groups() > 0)
+      rank.config.device.threads = system::usable_processors();
+    if (const char* address = std::getenv(kRendezvousVariable))
+      rank.job_folder = folder_of(address);
+    body(rank);
   }
-  const bool by_mpi = chosen.communicator->ranks == RT_RANKS_MPI;
-  std::optional<SlotDevices> devices;
-  if (run.config.launch.min_ranks > 0) devices.emplace(run.config, run.services, *registry);
-  registry.reset();
-  return start_processes(run, by_mpi, devices ? &*devices : nullptr);
+};
+
+Job::Job(config::Config config, plugins::host::HostServices services, bool writes)
+    : state_(new State{std::move(config), std::move(services), detect()}) {
+  State& s = *state_;
+  check_asked_ranks(s.config.launch.ranks, s.place);
+  if (writes)
+    check_alone(s.config.launch.ranks, s.place, [](const char* name) { return std::getenv(name); });
+  if (s.place.world_size > 1) {
+    check_elastic(s.config, s.place);
+    s.kind = State::Kind::kRank;
+  } else if (s.config.launch.ranks > 1) {
+    s.choose_kind();
+  }
+}
+
+Job::~Job() = default;
+
+bool Job::runs_here() const {
+  return state_->kind != State::Kind::kProcesses && state_->kind != State::Kind::kMpi;
+}
+
+int Job::start_processes(const std::vector<std::string>& arguments) {
+  return start(state_->config, arguments, state_->kind == State::Kind::kMpi,
+               state_->devices ? &*state_->devices : nullptr);
+}
+
+void Job::join() {
+  State& s = *state_;
+  if (s.kind == State::Kind::kRank) return s.join_processes();
+  if (s.kind == State::Kind::kAlone) {
+    s.meeting.registry = find_plugins(s.config, s.services, 0);
+    return;
+  }
+  s.meeting.store = std::make_shared<MemoryStore>();
+  s.meeting.one_process = true;
+  s.share.threads = threads_of(s.config.launch.ranks);
+}
+
+// Rank 0 chooses the mesh by times that it measures, and the others read it from the store.
+void Job::agree_on_mesh(
+    const std::function<config::Parallelism(const Rank&, int world_size)>& choose) {
+  State& s = *state_;
+  config::Parallelism& p = s.config.parallelism;
+  if (!p.search || s.kind == State::Kind::kAlone) return;
+  const bool threads = s.kind == State::Kind::kThreads;
+  const int world_size = threads ? s.config.launch.ranks : s.place.world_size;
+  const std::string key = s.meeting.prefix + "mesh";
+  if (s.place.rank == 0) {
+    Rank rank = make_rank(s.config, s.meeting, s.place);
+    if (rank.config.device.threads == 0) rank.config.device.threads = s.share.threads;
+    p = choose(rank, world_size);
+    s.meeting.store->set(key, std::to_string(p.tensor) + " " + std::to_string(p.pipeline));
+  }
+  std::istringstream(s.meeting.store->get(key, seconds(s.config.comm.init_timeout_s), 0)) >>
+      p.tensor >> p.pipeline;
+  p.data = world_size / (p.tensor * p.pipeline);
+  p.search = false;
+}
+
+void Job::agree_on_folder(const std::function<std::string()>& make) {
+  State& s = *state_;
+  if (!make) return;
+  if (s.kind != State::Kind::kRank) {
+    s.meeting.run_folder = make();
+    return;
+  }
+  const std::string key = s.meeting.prefix + "run_folder";
+  if (s.place.rank == 0) s.meeting.store->set(key, make());
+  s.meeting.run_folder = s.waiting->get(key, seconds(s.config.comm.init_timeout_s), 0);
+}
+
+int Job::on_each_rank(const std::function<void(Rank&)>& body) {
+  State& s = *state_;
+  if (s.kind == State::Kind::kAlone) {
+    s.run_alone(body);
+  } else if (s.kind == State::Kind::kThreads) {
+    run_threads(s.config, s.meeting, s.share.threads, body);
+  } else {
+    try {
+      run_one_of(s.config, s.meeting, s.place, s.share.threads, body, nullptr);
+      s.meeting.registry->throw_findings();
+      return 0;
+    } catch (const NumericError& error) {
+      // All ranks have this error, or rank 0 says which rank has it, so it is printed once. It is
+      // printed before the plugins end: ranks of MPI end together, and mpiexec kills the others
+      // when one rank has ended with an error.
+      if (s.place.rank == 0) {
+        std::fflush(stdout);
+        std::fprintf(stderr, "error: %s\n", error.what());
+      }
+      return static_cast<int>(error.exit_code());
+    }
+  }
+  s.meeting.registry->throw_findings();  // the devices are closed
+  return 0;
+}
+
+int run_ranks(config::Config config, plugins::host::HostServices services,
+              const std::vector<std::string>& arguments, const std::function<void(Rank&)>& body) {
+  Job job(std::move(config), std::move(services));
+  if (!job.runs_here()) return job.start_processes(arguments);
+  job.join();
+  return job.on_each_rank(body);
 }
 
 }  // namespace runtime::launch

@@ -1,5 +1,5 @@
 // Opens ranks, device, data and trainer of a command, and goes on from a checkpoint if asked to.
-#include "runtime/cli/session.h"
+#include "runtime/session/session.h"
 
 #include <chrono>
 #include <cstdlib>
@@ -16,7 +16,7 @@
 #include "runtime/step/ranks.h"
 #include "runtime/train/checkpoint/find.h"
 
-namespace runtime::cli {
+namespace runtime::session {
 
 namespace {
 
@@ -169,11 +169,9 @@ void print_unused_tables(const config::Config& config, const plugins::host::Regi
     std::cerr << "note: " + sentence + "\n";
 }
 
-void run_sessions(launch::RunRanks run, Outcome& outcome, const std::function<void(Session&)>& body,
-                  const std::function<void(const analysis::Candidate&)>& chosen,
-                  const std::function<std::string()>& find_checkpoint, const train::DataUse& use) {
-  Datasets datasets(use);
-  run.choose_mesh = [&](const launch::Rank& rank, int world_size) {
+std::optional<analysis::Candidate> agree_on_mesh(launch::Job& job, Datasets& datasets) {
+  std::optional<analysis::Candidate> chosen;
+  job.agree_on_mesh([&](const launch::Rank& rank, int world_size) {
     const auto device =
         launch::open_device(rank.config, *rank.registry, rank.place.local_rank, nullptr);
     const auto fallback =
@@ -182,25 +180,31 @@ void run_sessions(launch::RunRanks run, Outcome& outcome, const std::function<vo
         make_planner(rank.config, datasets.get(rank.config, *rank.registry), device, fallback,
                      launch::planned_ranks(*rank.registry, rank.backend));
     const auto list = analysis::search(rank.config, world_size, planner, search_progress());
-    const analysis::Candidate& best = analysis::best_of(list);
-    if (chosen) chosen(best);
-    return best.config.parallelism;
-  };
-  run.arguments = outcome.arguments;
-  run.services = host_services(run.services.stop_requested);
-  run.body = [&](launch::Rank& rank) {
+    chosen = analysis::best_of(list);
+    return chosen->config.parallelism;
+  });
+  return chosen;
+}
+
+int on_each_rank(launch::Job& job, Datasets& datasets,
+                 const std::function<std::string()>& find_checkpoint,
+                 const std::function<void(Session&)>& body) {
+  return job.on_each_rank([&](launch::Rank& rank) {
     if (rank.place.rank == 0) print_unused_tables(rank.config, *rank.registry);
     Session session(rank, datasets, find_checkpoint);
     with_memory_advice(session, [&] { body(session); });
-  };
-  if (const int code = launch::run_ranks(run); code != 0) outcome.exit_code = code;
+  });
 }
 
-void run_sessions(const ConfigArguments& arguments, Outcome& outcome,
-                  const std::function<void(Session&)>& body) {
-  launch::RunRanks run;
-  run.config = arguments.load();
-  run_sessions(std::move(run), outcome, body);
+int run_sessions(const config::Config& config, plugins::host::HostServices services,
+                 const std::vector<std::string>& arguments,
+                 const std::function<void(Session&)>& body, const train::DataUse& use) {
+  launch::Job job(config, std::move(services));
+  if (!job.runs_here()) return job.start_processes(arguments);
+  job.join();
+  Datasets datasets(use);
+  agree_on_mesh(job, datasets);
+  return on_each_rank(job, datasets, nullptr, body);
 }
 
-}  // namespace runtime::cli
+}  // namespace runtime::session

@@ -1,0 +1,70 @@
+// Chooses how progress is shown, and makes the files of metrics.
+#include "runtime/session/reporters.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+
+#include "runtime/config/metrics.h"
+#include "runtime/row_of.h"
+#include "runtime/terminal/terminal.h"
+#include "runtime/train/metrics_files.h"
+
+namespace runtime::session {
+
+namespace {
+
+// Colours on a terminal that can redraw, unless the environment has a NO_COLOR that is not empty
+// (https://no-color.org).
+train::TerminalStyle terminal_style() {
+  const char* const no_colour = std::getenv("NO_COLOR");
+  return {terminal::can_redraw(STDOUT_FILENO) && (no_colour == nullptr || *no_colour == '\0'),
+          [] { return terminal::columns(STDOUT_FILENO); }};
+}
+
+std::unique_ptr<train::Reporter> make_progress(const std::string& kind, int64_t epochs,
+                                               int64_t steps) {
+  const char* const automatic = terminal::can_redraw(STDOUT_FILENO) ? "bar"
+                                : isatty(STDOUT_FILENO) != 0        ? "epochs"
+                                                                    : "lines";
+  using Make = std::function<std::unique_ptr<train::Reporter>()>;
+  const auto bar = [&] {
+    return train::make_progress_bar(std::cout, std::cerr, epochs, steps, terminal_style());
+  };
+  return row_of<Make>(
+      "metrics.progress", kind == "auto" ? automatic : kind,
+      {{"off", [] { return train::make_silence(std::cerr); }},
+       {"bar", bar},
+       {"epochs", [&] { return train::make_epoch_lines(std::cout, std::cerr, epochs); }},
+       {"lines", [] { return train::make_json_lines(std::cout, std::cerr); }}})();
+}
+
+// The metrics that are numbers and that the table has no column of its own for.
+std::vector<std::string> numbers_of(std::vector<std::string> metrics) {
+  std::erase_if(metrics, [](const std::string& name) {
+    const config::Metric* const metric = config::find_metric(name);
+    return metric->always || metric->table;
+  });
+  return metrics;
+}
+
+}  // namespace
+
+std::unique_ptr<train::Reporter> make_reporter(const config::Config& config,
+                                               const std::filesystem::path& folder, int64_t epochs,
+                                               int64_t steps, int64_t after) {
+  std::vector<std::unique_ptr<train::Reporter>> list;
+  list.push_back(make_progress(config.metrics.progress, epochs, steps));
+  if (config.metrics.jsonl)
+    list.push_back(train::make_metrics_file((folder / "metrics.jsonl").string(), std::cerr));
+  if (config.metrics.csv)
+    list.push_back(train::make_csv((folder / "metrics.csv").string(), after, std::cerr,
+                                   numbers_of(config.validation.metrics)));
+  if (config.metrics.tensorboard)
+    list.push_back(train::make_tensorboard((folder / "tensorboard").string(), after, std::cerr));
+  return train::make_tee(std::move(list));
+}
+
+}  // namespace runtime::session

@@ -1,0 +1,22 @@
+// What a run writes while it goes on: a progress bar or lines, and the files of its metrics.
+#ifndef RUNTIME_SESSION_REPORTERS_H_
+#define RUNTIME_SESSION_REPORTERS_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+
+#include "runtime/config/config.h"
+#include "runtime/train/reporter.h"
+
+namespace runtime::session {
+
+// Makes the reporters that [metrics] names; their files are in `folder`. `after`: the step that the
+// run goes on after, 0 if it begins.
+std::unique_ptr<train::Reporter> make_reporter(const config::Config& config,
+                                               const std::filesystem::path& folder, int64_t epochs,
+                                               int64_t steps, int64_t after);
+
+}  // namespace runtime::session
+
+#endif  // RUNTIME_SESSION_REPORTERS_H_
