@@ -21,6 +21,7 @@
 #include "runtime/step/ranks.h"
 #include "runtime/train/formatted.h"
 #include "runtime/train/open.h"
+#include "runtime/train/options.h"
 #include "runtime/train/step_programs.h"
 
 namespace runtime::cli {

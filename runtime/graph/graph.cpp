@@ -11,22 +11,6 @@ int64_t element_count(const Dims& dims) {
   return count;
 }
 
-uint64_t dtype_bytes(rt_dtype dtype) {
-  switch (dtype) {
-    case RT_FLOAT64:
-    case RT_INT64:
-      return 8;
-    case RT_FLOAT32:
-    case RT_INT32:
-      return 4;
-    case RT_FLOAT16:
-    case RT_BFLOAT16:
-      return 2;
-    default:
-      return 1;
-  }
-}
-
 uint64_t canonical_bytes(const Value& value) {
   return static_cast<uint64_t>(element_count(value.dims)) * dtype_bytes(value.dtype);
 }

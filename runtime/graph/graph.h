@@ -14,6 +14,7 @@
 #include "rt/communicator.h"
 #include "rt/kernel.h"
 #include "rt/operations.h"
+#include "rt/sdk/tensor.h"
 #include "runtime/graph/constant.h"
 
 namespace runtime::graph {
@@ -152,7 +153,7 @@ inline bool is_open(std::string_view op) { return op.find('.') != std::string_vi
 
 // Sizes in elements and bytes.
 int64_t element_count(const Dims& dims);
-uint64_t dtype_bytes(rt_dtype dtype);
+using rt::sdk::dtype_bytes;
 uint64_t canonical_bytes(const Value& value);
 std::string to_string(const Dims& dims);  // "[256, 28, 28, 1]"
 

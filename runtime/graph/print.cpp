@@ -3,6 +3,8 @@
 
 #include <map>
 
+#include "rt/sdk/tensor.h"
+
 namespace runtime::graph {
 
 namespace {
@@ -95,28 +97,7 @@ std::string quoted(const std::string& text) {
 
 }  // namespace
 
-std::string name_of(rt_dtype dtype) {
-  switch (dtype) {
-    case RT_FLOAT32:
-      return "float32";
-    case RT_FLOAT64:
-      return "float64";
-    case RT_FLOAT16:
-      return "float16";
-    case RT_BFLOAT16:
-      return "bfloat16";
-    case RT_INT64:
-      return "int64";
-    case RT_INT32:
-      return "int32";
-    case RT_UINT8:
-      return "uint8";
-    case RT_INT8:
-      return "int8";
-    default:
-      return "type " + std::to_string(dtype);
-  }
-}
+std::string name_of(rt_dtype dtype) { return rt::sdk::to_string(dtype); }
 
 const char* name_of(Phase phase) {
   switch (phase) {

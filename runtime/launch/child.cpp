@@ -65,10 +65,6 @@ int exec_error(const FileDescriptor& pipe) {
 
 }  // namespace
 
-FileDescriptor::~FileDescriptor() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 Child start(const ChildSpec& spec) {
   Pipe out, err, status = make_pipe(spec.name);
   if (spec.pipe_out) out = make_pipe(spec.name);

@@ -6,27 +6,13 @@
 
 #include <csignal>
 #include <string>
-#include <utility>
 #include <vector>
+
+#include "plugins/host/descriptor.h"
 
 namespace runtime::launch {
 
-// Owns a file descriptor and closes it; -1 means none.
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd = -1) : fd_(fd) {}
-  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~FileDescriptor();
-  int get() const { return fd_; }
-  void close() { *this = FileDescriptor(); }
-
- private:
-  int fd_;
-};
+using FileDescriptor = plugins::host::Descriptor;
 
 // What start() needs to know about a process.
 struct ChildSpec {

@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "runtime/config/advice.h"
+#include "runtime/session/summary.h"
 #include "runtime/train/open.h"
-#include "runtime/train/run_folder.h"
-#include "runtime/train/summary.h"
+#include "runtime/train/run/run_folder.h"
 
 namespace runtime::session {
 
@@ -95,7 +95,7 @@ void announce_begin(const Session& s, train::Reporter& reporter) {
 void announce_end(const Session& session, const train::RunResult& result, const std::string& file,
                   const std::string& best, int64_t max_steps, train::Reporter& reporter) {
   if (result.signal != 0) {
-    reporter.note(train::unfinished_epoch(result) + "stopped by SIG" +
+    reporter.note(unfinished_epoch(result) + "stopped by SIG" +
                   std::string(sigabbrev_np(result.signal)) + " after step " +
                   std::to_string(result.steps) + "; weights saved: " + file);
     if (session.config.checkpoint.any())
@@ -111,7 +111,7 @@ void announce_end(const Session& session, const train::RunResult& result, const 
   if (session.config.early_stopping.restore_best)
     reporter.note(
         restored(result, best == file ? "the weights are" : "the weights and their average are"));
-  reporter.note(train::summary(result, session.config.validation.monitor, session.rank.run_folder));
+  reporter.note(summary(result, session.config.validation.monitor, session.rank.run_folder));
   const std::string nothing = nothing_left(session, result, max_steps);
   if (!nothing.empty()) reporter.note(nothing);
   reporter.note("done: " + std::to_string(result.steps) + " steps, weights: " + file +

@@ -4,7 +4,7 @@
 
 #include "runtime/session/session.h"
 #include "runtime/train/reporter.h"
-#include "runtime/train/run.h"
+#include "runtime/train/run/loop.h"
 
 namespace runtime::session {
 

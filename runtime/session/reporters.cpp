@@ -9,8 +9,8 @@
 
 #include "runtime/config/metrics.h"
 #include "runtime/row_of.h"
+#include "runtime/session/reports/metrics_files.h"
 #include "runtime/terminal/terminal.h"
-#include "runtime/train/metrics_files.h"
 
 namespace runtime::session {
 
@@ -18,7 +18,7 @@ namespace {
 
 // Colours on a terminal that can redraw, unless the environment has a NO_COLOR that is not empty
 // (https://no-color.org).
-train::TerminalStyle terminal_style() {
+TerminalStyle terminal_style() {
   const char* const no_colour = std::getenv("NO_COLOR");
   return {terminal::can_redraw(STDOUT_FILENO) && (no_colour == nullptr || *no_colour == '\0'),
           [] { return terminal::columns(STDOUT_FILENO); }};
@@ -31,14 +31,13 @@ std::unique_ptr<train::Reporter> make_progress(const std::string& kind, int64_t 
                                                                     : "lines";
   using Make = std::function<std::unique_ptr<train::Reporter>()>;
   const auto bar = [&] {
-    return train::make_progress_bar(std::cout, std::cerr, epochs, steps, terminal_style());
+    return make_progress_bar(std::cout, std::cerr, epochs, steps, terminal_style());
   };
-  return row_of<Make>(
-      "metrics.progress", kind == "auto" ? automatic : kind,
-      {{"off", [] { return train::make_silence(std::cerr); }},
-       {"bar", bar},
-       {"epochs", [&] { return train::make_epoch_lines(std::cout, std::cerr, epochs); }},
-       {"lines", [] { return train::make_json_lines(std::cout, std::cerr); }}})();
+  return row_of<Make>("metrics.progress", kind == "auto" ? automatic : kind,
+                      {{"off", [] { return make_silence(std::cerr); }},
+                       {"bar", bar},
+                       {"epochs", [&] { return make_epoch_lines(std::cout, std::cerr, epochs); }},
+                       {"lines", [] { return make_json_lines(std::cout, std::cerr); }}})();
 }
 
 // The metrics that are numbers and that the table has no column of its own for.
@@ -58,13 +57,13 @@ std::unique_ptr<train::Reporter> make_reporter(const config::Config& config,
   std::vector<std::unique_ptr<train::Reporter>> list;
   list.push_back(make_progress(config.metrics.progress, epochs, steps));
   if (config.metrics.jsonl)
-    list.push_back(train::make_metrics_file((folder / "metrics.jsonl").string(), std::cerr));
+    list.push_back(make_metrics_file((folder / "metrics.jsonl").string(), std::cerr));
   if (config.metrics.csv)
-    list.push_back(train::make_csv((folder / "metrics.csv").string(), after, std::cerr,
-                                   numbers_of(config.validation.metrics)));
+    list.push_back(make_csv((folder / "metrics.csv").string(), after, std::cerr,
+                            numbers_of(config.validation.metrics)));
   if (config.metrics.tensorboard)
-    list.push_back(train::make_tensorboard((folder / "tensorboard").string(), after, std::cerr));
-  return train::make_tee(std::move(list));
+    list.push_back(make_tensorboard((folder / "tensorboard").string(), after, std::cerr));
+  return make_tee(std::move(list));
 }
 
 }  // namespace runtime::session

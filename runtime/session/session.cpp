@@ -15,6 +15,7 @@
 #include "runtime/launch/plugin_tables.h"
 #include "runtime/step/ranks.h"
 #include "runtime/train/checkpoint/find.h"
+#include "runtime/train/options.h"
 
 namespace runtime::session {
 
@@ -119,7 +120,9 @@ void Session::open_trainer() {
   programs = std::make_shared<train::StepPrograms>(config, spec, device, options);
   if (resumed) train::take_decisions(*programs, *resumed);
   trainer = std::make_unique<train::Trainer>(programs);
-  if (resumed) train::restore(*resumed, *programs, *trainer);
+  if (!resumed) return;
+  train::restore(*resumed, *programs);
+  trainer->set_steps_done(resumed->manifest.state.step);
 }
 
 analysis::Planner make_planner(const config::Config& config, const data::DatasetPair& data,

@@ -12,7 +12,7 @@
 #include "runtime/system/atomic_file.h"
 #include "runtime/train/checkpoint/find.h"
 #include "runtime/train/open.h"
-#include "runtime/train/run.h"
+#include "runtime/train/run/loop.h"
 #include "runtime/train/schedule.h"
 #include "runtime/train/weights.h"
 
@@ -66,9 +66,9 @@ void save_weights(const Session& s, const train::RunResult& result, const data::
 
 // Makes the files of the run and returns its reporter. On ranks other than 0 the reporter prints
 // nothing.
-std::unique_ptr<train::Reporter> begin_training(Training& training, const Session& session, int64_t per_epoch,
-                                           int64_t steps) {
-  std::unique_ptr<train::Reporter> reporter = train::make_tee({});
+std::unique_ptr<train::Reporter> begin_training(Training& training, const Session& session,
+                                                int64_t per_epoch, int64_t steps) {
+  std::unique_ptr<train::Reporter> reporter = make_tee({});
   session.rank.on_main("making the files of the run", [&] {
     std::error_code ignored;
     const bool same =
@@ -121,7 +121,8 @@ int train_on_rank(Session& session, Training& training) {
     steps = std::min(steps, training.max_steps);
     options.max_steps = training.max_steps;
   }
-  const std::unique_ptr<train::Reporter> reporter = begin_training(training, session, per_epoch, steps);
+  const std::unique_ptr<train::Reporter> reporter =
+      begin_training(training, session, per_epoch, steps);
   // Ranks that are threads receive one signal together, so only rank 0 looks for it.
   if (session.rank.main() || !session.rank.one_process) {
     options.stop = [&] { return training.stop.pending(); };

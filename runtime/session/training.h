@@ -8,8 +8,8 @@
 
 #include "runtime/config/config.h"
 #include "runtime/session/session.h"
-#include "runtime/train/run_folder.h"
-#include "runtime/train/stop_signal.h"
+#include "runtime/train/run/run_folder.h"
+#include "runtime/train/run/stop_signal.h"
 
 namespace runtime::session {
 

@@ -6,9 +6,15 @@
 #include <memory>
 
 #include "plugins/host/device.h"
-#include "runtime/train/reporter.h"
 
 namespace runtime::train {
+
+// The load of the whole device, by all its users. What the device does not measure is empty.
+struct DeviceLoad {
+  std::optional<int> utilisation;  // percent of the time
+  std::optional<double> power_watts;
+  std::optional<uint64_t> memory_bytes;  // in use
+};
 
 // Asks the device at most once a second, because management libraries may take a millisecond.
 class DeviceMeter {

@@ -31,14 +31,6 @@ data::DatasetPair open_data(const config::Config& config, const char* search_pat
                             const plugins::host::Registry* registry = nullptr,
                             const DataUse& use = {});
 
-// The threads that a rank may use beside those of its device: device.threads, or one for each core.
-// At least 1.
-int threads_of_rank(const config::Config& config);
-
-// Throws ConfigurationError unless samples of the data set, which are [H, W, C] or [features], are
-// the model's input, which is [C, H, W] or [features].
-void check_input(const std::vector<int64_t>& input, const data::SampleSpec& spec);
-
 // Returns a sentence if the training data cannot fill a global batch, with the sizes and a remedy;
 // "" if they can.
 std::string batch_advice(const config::Config& config, const data::Dataset& train);
@@ -46,14 +38,6 @@ std::string batch_advice(const config::Config& config, const data::Dataset& trai
 // Returns a sentence if the numbers that the model has to predict are far from the size of its
 // outputs at the start, with their size and a remedy; "" if they are not, or are classes.
 std::string target_advice(const config::Config& config, const data::Dataset& train);
-
-// Tuning, determinism, decision cache and recording, from [device] and [debug]. `fallback`: the
-// device of device.host_fallback (launch::open_fallback), or null.
-exec::CompileOptions compile_options(const config::Config& config,
-                                     std::shared_ptr<plugins::host::Device> fallback = nullptr);
-
-// The weights of labels, from training.class_weights and ignore_label.
-data::LabelWeights label_weights(const config::Config& config);
 
 // For training batches of the rank that `split` describes.
 data::LoaderOptions train_loader_options(const config::Config& config,

@@ -37,16 +37,17 @@ int64_t Recording::steps() const {
   return sum;
 }
 
-Profiler::Profiler(StepPrograms& programs, Trainer& trainer)
+Profiler::Profiler(StepPrograms& programs, int64_t steps_done,
+                   std::function<void(exec::SpanRecorder*)> record)
     : profiling_(programs.config().profiling),
       programs_(programs),
-      trainer_(trainer),
+      record_(std::move(record)),
       spans_(programs.stream()),
       device_(programs.device()),
       asynchronous_(step::is_asynchronous(programs.config(), programs.world_size())),
-      first_(trainer.steps_done()) {}
+      first_(steps_done) {}
 
-Profiler::~Profiler() { trainer_.record(nullptr); }
+Profiler::~Profiler() { record_(nullptr); }
 
 // What lies behind a recorded step belongs to it, so that the times of a rank add up to those of
 // the others: whoever is done early with a step waits here or in the next one.
@@ -64,7 +65,7 @@ exec::SpanRecorder* Profiler::begin_step() {
   if (use_ == StepUse::kIgnored) return nullptr;
   if (before == StepUse::kIgnored) {
     spans_.begin(1);
-    trainer_.record(&spans_);
+    record_(&spans_);
   }
   if (use_ == StepUse::kRecorded && !in_cycle_) begin_cycle();
   spans_.set_step(first_ + done_);
@@ -94,7 +95,7 @@ void Profiler::end_step() {
 void Profiler::end_cycle() {
   in_cycle_ = false;
   use_ = StepUse::kIgnored;
-  trainer_.record(nullptr);
+  record_(nullptr);
   const std::vector<exec::Span> spans = spans_.take();
   if (!asynchronous_) cycle_.clock = exec::measure_clock_offset(programs_.collectives());
   recording_.spans.insert(recording_.spans.end(), spans.begin(), spans.end());

@@ -3,6 +3,7 @@
 #define RUNTIME_TRAIN_PROFILER_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -11,7 +12,6 @@
 #include "runtime/exec/span_recorder.h"
 #include "runtime/train/device_meter.h"
 #include "runtime/train/step_programs.h"
-#include "runtime/train/trainer.h"
 
 namespace runtime::train {
 
@@ -42,10 +42,13 @@ struct Recording {
 
 // Decides which steps of a run are recorded, and keeps what they did. Used by the rank's thread;
 // every rank makes the same calls. In asynchronous training the steps of a rank are its work items,
-// of which every rank has as many as it can do. Programs and trainer must outlive it.
+// of which every rank has as many as it can do.
 class Profiler {
  public:
-  Profiler(StepPrograms& programs, Trainer& trainer);
+  // The run goes on after `steps_done` steps. `record` is Trainer::record. The programs and what
+  // `record` uses must outlive this object.
+  Profiler(StepPrograms& programs, int64_t steps_done,
+           std::function<void(exec::SpanRecorder*)> record);
   ~Profiler();
   Profiler(const Profiler&) = delete;
   Profiler& operator=(const Profiler&) = delete;
@@ -71,7 +74,7 @@ class Profiler {
 
   const config::Profiling& profiling_;
   StepPrograms& programs_;
-  Trainer& trainer_;
+  const std::function<void(exec::SpanRecorder*)> record_;
   exec::SpanRecorder spans_;
   DeviceMeter device_;
   const bool asynchronous_;

@@ -1,26 +1,15 @@
-// Reports the progress of a run.
+// What the loop tells of a run, and who listens.
 #ifndef RUNTIME_TRAIN_REPORTER_H_
 #define RUNTIME_TRAIN_REPORTER_H_
 
-#include <chrono>
 #include <cstdint>
-#include <functional>
-#include <iosfwd>
-#include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
+#include "runtime/train/device_meter.h"
 #include "runtime/train/metrics/values.h"
 
 namespace runtime::train {
-
-// The load of the whole device, by all its users. What the device does not measure is empty.
-struct DeviceLoad {
-  std::optional<int> utilisation;  // percent of the time
-  std::optional<double> power_watts;
-  std::optional<uint64_t> memory_bytes;  // in use
-};
 
 // One line of metrics, during an epoch or at its end; at the end of an epoch with the validation,
 // if there is one.
@@ -44,9 +33,6 @@ struct Metrics {
   std::optional<double> epoch_seconds = {};  // at the end of an epoch, its validation included
 };
 
-// The metrics as one JSON object; empty fields are left out.
-std::string to_json(const Metrics& metrics);
-
 // Called by one thread.
 class Reporter {
  public:
@@ -68,31 +54,6 @@ class Reporter {
   // written. Until then training goes on, and one warning has been printed.
   virtual void finish() {}
 };
-
-// How a terminal is written to.
-struct TerminalStyle {
-  bool colour = false;
-  std::function<int()> columns = {};  // of the terminal at this moment; empty or 0: unknown
-};
-
-// A bar with epoch, step, loss, samples/s (tokens/s for language models) and remaining time,
-// redrawn at most ten times a second and cut to the width of the terminal; and a line for each
-// validation and each epoch, broken at spaces where it is wider. `warnings` gets the message that
-// `out` cannot be written. The streams must outlive the reporter. Equivalent to: verbose = 1 of
-// Keras.
-std::unique_ptr<Reporter> make_progress_bar(std::ostream& out, std::ostream& warnings,
-                                            int64_t epochs, int64_t total_steps,
-                                            TerminalStyle style = {});
-// One line for each epoch and for each validation within one, and notes. Equivalent to: verbose = 2
-// of Keras.
-std::unique_ptr<Reporter> make_epoch_lines(std::ostream& out, std::ostream& warnings,
-                                           int64_t epochs);
-// Nothing but notes that begin with "warning", to `warnings`. Equivalent to: verbose = 0 of Keras.
-std::unique_ptr<Reporter> make_silence(std::ostream& warnings);
-// One JSON object for each line of metrics to `out`; notes to `notes`.
-std::unique_ptr<Reporter> make_json_lines(std::ostream& out, std::ostream& notes);
-// Passes every call on to several reporters.
-std::unique_ptr<Reporter> make_tee(std::vector<std::unique_ptr<Reporter>> reporters);
 
 }  // namespace runtime::train
 

@@ -14,7 +14,7 @@
 #include "runtime/step/ranks.h"
 #include "runtime/train/formatted.h"
 #include "runtime/train/metrics/validation_metrics.h"
-#include "runtime/train/open.h"
+#include "runtime/train/options.h"
 #include "runtime/train/weights.h"
 
 namespace runtime::train {

@@ -20,11 +20,11 @@
 #include "runtime/train/loss_window.h"
 #include "runtime/train/metrics/validation_metrics.h"
 #include "runtime/train/micro_steps.h"
-#include "runtime/train/open.h"
+#include "runtime/train/options.h"
+#include "runtime/train/parameters/weight_average.h"
+#include "runtime/train/parameters/whole_parameters.h"
 #include "runtime/train/step_programs.h"
-#include "runtime/train/weight_average.h"
 #include "runtime/train/weights.h"
-#include "runtime/train/whole_parameters.h"
 
 namespace runtime::train {
 

@@ -72,7 +72,7 @@ const Rooms kAllowed = {
       "plugins/sdk", "plugins/include"}},  // the sdk for rt/sdk/operation.h
     {"runtime/session",
      {"runtime/launch", "runtime/analysis", "runtime/train", "runtime/step", "runtime/data",
-      "runtime/config", "runtime/system", "runtime/terminal", "plugins/host"}},
+      "runtime/config", "runtime/system", "runtime/terminal", "plugins/host", "plugins/sdk"}},
     {"runtime/cli",  // graph, to print operations and graphs for `plan`
      {"runtime/session", "runtime/launch", "runtime/analysis", "runtime/exchange", "runtime/train",
       "runtime/step", "runtime/model", "runtime/graph", "runtime/config", "runtime/data",

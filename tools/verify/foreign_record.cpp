@@ -11,7 +11,7 @@
 #include "runtime/error.h"
 #include "runtime/graph/operation_set.h"
 #include "runtime/model/network.h"
-#include "runtime/train/open.h"
+#include "runtime/train/options.h"
 #include "runtime/train/step_programs.h"
 #include "runtime/train/weights.h"
 

@@ -18,8 +18,9 @@
 #include "runtime/launch/device_watch.h"
 #include "runtime/launch/open_device.h"
 #include "runtime/train/open.h"
+#include "runtime/train/options.h"
+#include "runtime/train/run/stop_signal.h"
 #include "runtime/train/schedule.h"
-#include "runtime/train/stop_signal.h"
 #include "tools/verify/compare_steps.h"
 #include "tools/verify/foreign_record.h"
 

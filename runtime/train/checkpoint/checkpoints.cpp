@@ -216,7 +216,7 @@ std::vector<std::string> check_resumable(const Resumed& from, const config::Conf
                   from.path().string() + " --output weights.safetensors");
 }
 
-void restore(const Resumed& from, StepPrograms& programs, Trainer& trainer) {
+void restore(const Resumed& from, StepPrograms& programs) {
   const SavedState& saved = from.manifest.state;
   const step::Strategy& mine = programs.strategy();
   // Each rank of the data axis goes on with its own statistics; another number of ranks with those
@@ -225,7 +225,6 @@ void restore(const Resumed& from, StepPrograms& programs, Trainer& trainer) {
   const std::vector<HeldTensor> held = held_tensors(programs);
   write_state(programs, held,
               assemble(from.files, from.manifest, wanted_slices(held), statistics_of));
-  trainer.set_steps_done(saved.step);
 }
 
 void restore_owned(const Resumed& from, StepPrograms& programs) {

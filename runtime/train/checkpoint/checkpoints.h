@@ -11,7 +11,7 @@
 #include "runtime/config/config.h"
 #include "runtime/data/dataset.h"
 #include "runtime/train/checkpoint/saver.h"
-#include "runtime/train/trainer.h"
+#include "runtime/train/step_programs.h"
 
 namespace runtime::train {
 
@@ -42,8 +42,9 @@ void take_decisions(StepPrograms& programs, const Resumed& from);
 std::vector<std::string> check_resumable(const Resumed& from, const config::Config& config,
                                          const data::Dataset& dataset);
 
-// Gives the trainer the state of the checkpoint. Every rank calls it. Throws DataError.
-void restore(const Resumed& from, StepPrograms& programs, Trainer& trainer);
+// Gives the programs the state of the checkpoint. Every rank calls it. The trainer goes on after
+// `from.manifest.state.step` steps. Throws DataError.
+void restore(const Resumed& from, StepPrograms& programs);
 
 // Writes the optimizer state of the range that this rank owns, see StepPrograms::owned_state(),
 // from the checkpoint. Throws DataError.

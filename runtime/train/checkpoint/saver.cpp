@@ -16,7 +16,7 @@
 #include "runtime/system/available_memory.h"
 #include "runtime/train/checkpoint/find.h"
 #include "runtime/train/checkpoint/rank_state.h"
-#include "runtime/train/open.h"
+#include "runtime/train/options.h"
 #include "runtime/train/weights.h"
 
 namespace runtime::train {

@@ -3,7 +3,8 @@
 
 #include <gmock/gmock.h>
 
-#include "runtime/train/run.h"
+#include "runtime/session/reports/screen.h"
+#include "runtime/train/run/loop.h"
 #include "runtime/train/step_programs.h"
 #include "tests/runtime/exec/local_ranks.h"
 #include "tests/runtime/train/job.h"
@@ -25,7 +26,7 @@ TEST_P(Forms, MeasuringKeepsParameters) {
     const auto programs =
         std::make_shared<train::StepPrograms>(config, data.train->spec(), planner.device, options);
     train::Trainer trainer(programs);
-    const auto reporter = train::make_tee({});
+    const auto reporter = session::make_tee({});
     train::RunOptions run;
     run.max_steps = 4;
     const train::RunResult result = run_training(config, data, *programs, trainer, *reporter, run);

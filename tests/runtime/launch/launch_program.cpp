@@ -28,7 +28,7 @@
 #include "runtime/launch/environment.h"
 #include "runtime/launch/processes.h"
 #include "runtime/launch/rendezvous_folder.h"
-#include "runtime/train/stop_signal.h"
+#include "runtime/train/run/stop_signal.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "runtime/error.h"
-#include "runtime/train/run.h"
+#include "runtime/train/run/loop.h"
 #include "tests/runtime/train/job.h"
 
 namespace runtime::train {

@@ -1,4 +1,6 @@
 // Checks loss windows, reporters, metrics files, stops and errors of the training loop.
+#include "runtime/train/run/loop.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -12,13 +14,12 @@
 #include <thread>
 
 #include "runtime/error.h"
+#include "runtime/session/reports/metrics_files.h"
 #include "runtime/train/device_meter.h"
 #include "runtime/train/loss_mean.h"
 #include "runtime/train/loss_window.h"
-#include "runtime/train/metrics_files.h"
-#include "runtime/train/run.h"
+#include "runtime/train/run/stop_signal.h"
 #include "runtime/train/schedule.h"
-#include "runtime/train/stop_signal.h"
 #include "runtime/train/weights.h"
 #include "tests/runtime/train/job.h"
 
@@ -88,7 +89,7 @@ TEST(LossMean, IsOverTheLabelsThatCount) {
 
 TEST(Reporter, JsonHasTheStableKeys) {
   Metrics m{12, 1, 0.25, 0.1, 1000, std::nullopt, std::nullopt};
-  const auto line = nlohmann::json::parse(to_json(m));
+  const auto line = nlohmann::json::parse(session::to_json(m));
   std::vector<std::string> keys;
   for (const auto& [key, value] : line.items()) keys.push_back(key);
   EXPECT_THAT(keys,
@@ -98,38 +99,38 @@ TEST(Reporter, JsonHasTheStableKeys) {
   EXPECT_EQ(line["loss"], 0.25);
   m.validation_loss = 1;
   m.validation_accuracy = 0.5;
-  EXPECT_EQ(nlohmann::json::parse(to_json(m))["validation_accuracy"], 0.5);
-  EXPECT_EQ(nlohmann::json::parse(to_json(m))["validation_loss"], 1);
+  EXPECT_EQ(nlohmann::json::parse(session::to_json(m))["validation_accuracy"], 0.5);
+  EXPECT_EQ(nlohmann::json::parse(session::to_json(m))["validation_loss"], 1);
 }
 
 TEST(Reporter, TellsWhatTheDeviceKnows) {
   Metrics m;
   m.device = DeviceMeter(test::open_device("simulated")).read();
-  const auto line = nlohmann::json::parse(to_json(m));
+  const auto line = nlohmann::json::parse(session::to_json(m));
   EXPECT_EQ(line["device_utilisation"], 42);
   EXPECT_EQ(line["device_power_watts"], 123.456);
   EXPECT_EQ(line["device_memory_bytes"], 0);
   std::ostringstream out;
-  make_progress_bar(out, std::cerr, 1, 10)->step(m, 1, 10);
+  session::make_progress_bar(out, std::cerr, 1, 10)->step(m, 1, 10);
   EXPECT_THAT(out.str(), HasSubstr("samples/s  device 42%, 123 W  ETA"));
 
   m.device = DeviceMeter(test::open_device("reference")).read();
-  EXPECT_THAT(to_json(m), testing::Not(HasSubstr("device")));
+  EXPECT_THAT(session::to_json(m), testing::Not(HasSubstr("device")));
   std::ostringstream plain;
-  make_progress_bar(plain, std::cerr, 1, 10)->step(m, 1, 10);
+  session::make_progress_bar(plain, std::cerr, 1, 10)->step(m, 1, 10);
   EXPECT_THAT(plain.str(), HasSubstr("samples/s  ETA"));
 }
 
 TEST(Reporter, JsonOfANanIsStillJson) {
   Metrics m;
   m.loss = NAN;
-  EXPECT_TRUE(nlohmann::json::parse(to_json(m))["loss"].is_null());
+  EXPECT_TRUE(nlohmann::json::parse(session::to_json(m))["loss"].is_null());
 }
 
 TEST(Reporter, TheBarShowsTheRunAndCleansUp) {
   std::ostringstream out;
   {
-    const auto bar = make_progress_bar(out, std::cerr, 3, 300);
+    const auto bar = session::make_progress_bar(out, std::cerr, 3, 300);
     bar->step({50, 0, 0.5, 0.1, 2000, std::nullopt, std::nullopt}, 50, 100);
     bar->line({100, 0, 0.25, 0.1, 2000, 0.5, 0.875});
   }
@@ -141,10 +142,10 @@ TEST(Reporter, TheBarShowsTheRunAndCleansUp) {
 TEST(Reporter, TheTableLosesTheRowsThatAreMadeAgain) {
   test::TemporaryFolder folder;
   const std::string file = (folder.path() / "metrics.csv").string();
-  const auto table = make_csv(file, 0, std::cerr);
+  const auto table = session::make_csv(file, 0, std::cerr);
   table->line({5, 0, 0.5, 0.1, 100, std::nullopt, std::nullopt});
   table->line({10, 1, 0.25, 0.1, 100, 0.125, 0.75});
-  make_csv(file, 5, std::cerr)->line({6, 0, 0.1, 1e-5, 100, std::nullopt, std::nullopt});
+  session::make_csv(file, 5, std::cerr)->line({6, 0, 0.1, 1e-5, 100, std::nullopt, std::nullopt});
   EXPECT_EQ(test::read_text(file),
             "step,epoch,loss,lr,samples_per_second,validation_loss,validation_accuracy\n"
             "5,1,0.5,0.1,100.0,,\n6,1,0.1,1e-05,100.0,,\n");
@@ -153,16 +154,17 @@ TEST(Reporter, TheTableLosesTheRowsThatAreMadeAgain) {
 TEST(Reporter, MetricsFileAppends) {
   test::TemporaryFolder folder;
   const std::string file = (folder.path() / "metrics.jsonl").string();
-  make_metrics_file(file, std::cerr)->line({1, 0, 1, 1, 1, std::nullopt, std::nullopt});
-  make_metrics_file(file, std::cerr)->line({2, 0, 1, 1, 1, std::nullopt, std::nullopt});
+  session::make_metrics_file(file, std::cerr)->line({1, 0, 1, 1, 1, std::nullopt, std::nullopt});
+  session::make_metrics_file(file, std::cerr)->line({2, 0, 1, 1, 1, std::nullopt, std::nullopt});
   std::istringstream lines(test::read_text(file));
   std::string line;
   for (int step = 1; step <= 2; ++step) {
     ASSERT_TRUE(std::getline(lines, line));
     EXPECT_EQ(nlohmann::json::parse(line)["step"], step);
   }
-  EXPECT_THAT(test::message_of<DataError>([&] { make_metrics_file(file + "/below", std::cerr); }),
-              HasSubstr("job.dump_folder"));
+  EXPECT_THAT(
+      test::message_of<DataError>([&] { session::make_metrics_file(file + "/below", std::cerr); }),
+      HasSubstr("job.dump_folder"));
 }
 
 // A stream without space, like a full disk.
@@ -177,8 +179,8 @@ TEST(Reporter, ProgressThatCannotBeWrittenIsSaidOnceAndAtTheEnd) {
   std::ostream full(&disk);
   for (const bool bar : {false, true}) {
     std::ostringstream warnings;
-    const auto reporter =
-        bar ? make_progress_bar(full, warnings, 1, 1) : make_json_lines(full, warnings);
+    const auto reporter = bar ? session::make_progress_bar(full, warnings, 1, 1)
+                              : session::make_json_lines(full, warnings);
     reporter->finish();
     Metrics validated = metrics;
     validated.validation_loss = 1;
@@ -195,9 +197,9 @@ TEST(Reporter, AMetricsFileThatCannotBeWrittenIsSaidOnceAndAtTheEnd) {
   const Metrics metrics{1, 0, 1, 1, 1, std::nullopt, std::nullopt};
   std::ostringstream warnings;
   std::vector<std::unique_ptr<Reporter>> list;
-  list.push_back(make_metrics_file("/dev/full", warnings));
-  list.push_back(make_tee({}));
-  const auto reporter = make_tee(std::move(list));
+  list.push_back(session::make_metrics_file("/dev/full", warnings));
+  list.push_back(session::make_tee({}));
+  const auto reporter = session::make_tee(std::move(list));
   for (int i = 0; i < 3; ++i) reporter->line(metrics);
   EXPECT_EQ(warnings.str(),
             "warning: /dev/full could not be written: No space left on device; training goes on "

@@ -10,7 +10,7 @@
 #include "runtime/error.h"
 #include "runtime/exec/encode.h"
 #include "runtime/row_of.h"
-#include "runtime/train/reporter.h"
+#include "runtime/session/reports/screen.h"
 #include "runtime/train/step_programs.h"
 #include "runtime/train/weights.h"
 #include "tests/runtime/train/job.h"
@@ -307,10 +307,10 @@ TEST(MixedPrecisionErrors, TheConfigurationMustFit) {
 
 TEST(MixedPrecisionMetrics, TellTheScaleAndTheSkippedSteps) {
   Metrics m;
-  EXPECT_THAT(to_json(m), testing::Not(HasSubstr("loss_scale")));
+  EXPECT_THAT(session::to_json(m), testing::Not(HasSubstr("loss_scale")));
   m.loss_scale = 32768;
   m.skipped_steps = 2;
-  EXPECT_THAT(to_json(m), HasSubstr(R"("loss_scale":32768.0,"skipped_steps":2)"));
+  EXPECT_THAT(session::to_json(m), HasSubstr(R"("loss_scale":32768.0,"skipped_steps":2)"));
 }
 
 // ---- several ranks

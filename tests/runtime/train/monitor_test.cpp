@@ -7,10 +7,10 @@
 
 #include "runtime/config/metrics.h"
 #include "runtime/error.h"
+#include "runtime/session/reports/metrics_files.h"
 #include "runtime/train/checkpoint/folder.h"
 #include "runtime/train/device_meter.h"
-#include "runtime/train/metrics_files.h"
-#include "runtime/train/run.h"
+#include "runtime/train/run/loop.h"
 #include "tests/runtime/train/job.h"
 
 namespace runtime::train {
@@ -113,7 +113,7 @@ TEST(MonitorOfOneClass, IsAnErrorWithARemedy) {
   Lines lines;
   run(reported, lines);
   EXPECT_TRUE(std::isnan(*lines.lines.back().validation.find("auroc")));
-  EXPECT_THAT(to_json(lines.lines.back()), HasSubstr("\"validation_auroc\":null"));
+  EXPECT_THAT(session::to_json(lines.lines.back()), HasSubstr("\"validation_auroc\":null"));
   Job monitored(toml, "reference", {{"validation.monitor", "auroc"}});
   EXPECT_THAT(test::message_of<DataError>([&] { run(monitored, lines); }),
               HasSubstr("is not defined for the validation samples"));
@@ -207,7 +207,7 @@ TEST(EventFiles, HaveTheMetrics) {
   m.validation.numbers = {{"f1", 0.5}, {"auroc", 0.75}};
   m.tokens_per_second = 100;
   m.mfu = 0.5;
-  make_tensorboard(folder.path().string(), 0, std::cerr)->line(m);
+  session::make_tensorboard(folder.path().string(), 0, std::cerr)->line(m);
   const auto file = *std::filesystem::directory_iterator(folder.path());
   const std::string bytes = test::read_text(file.path());
   for (const char* tag : {"validation/f1", "validation/auroc", "train/tokens_per_second",

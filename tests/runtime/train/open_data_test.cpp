@@ -15,6 +15,7 @@
 #include "runtime/error.h"
 #include "runtime/model/layer_types.h"
 #include "runtime/train/open.h"
+#include "runtime/train/options.h"
 
 namespace runtime::train {
 namespace {

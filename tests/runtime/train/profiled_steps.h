@@ -19,7 +19,8 @@ inline Settings profiling_settings(const std::string& micro_batch = "auto") {
 
 // Runs `count` steps on the next batches; the job's [profiling] says which of them are recorded.
 inline Recording profile_steps(Job& job, int count) {
-  Profiler profiler(*job.programs, *job.trainer);
+  Profiler profiler(*job.programs, job.trainer->steps_done(),
+                    [&](exec::SpanRecorder* spans) { job.trainer->record(spans); });
   for (int i = 0; i < count; ++i) {
     exec::SpanRecorder* const spans = profiler.begin_step();
     {

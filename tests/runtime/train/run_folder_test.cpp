@@ -1,5 +1,5 @@
 // Checks which folders and files a run may take, replace or keep.
-#include "runtime/train/run_folder.h"
+#include "runtime/train/run/run_folder.h"
 
 #include <gmock/gmock.h>
 #include <unistd.h>

@@ -9,7 +9,7 @@
 #include "runtime/step/ranks.h"
 #include "runtime/train/asynchronous/run.h"
 #include "runtime/train/checkpoint/rank_state.h"
-#include "runtime/train/run.h"
+#include "runtime/train/run/loop.h"
 #include "tests/runtime/exec/local_ranks.h"
 #include "tests/runtime/train/job.h"
 #include "tests/runtime/train/settings.h"
@@ -108,7 +108,8 @@ RunResult train(const Part& part, const Settings& overrides, const fs::path& fol
     if (!part.from.empty()) {
       resumed = open_checkpoint(part.from);
       check_resumable(*resumed, job.config, *job.data.train);
-      restore(*resumed, *job.programs, job.trainer);
+      restore(*resumed, *job.programs);
+      job.trainer.set_steps_done(resumed->manifest.state.step);
     }
     RunOptions options;
     options.max_steps = part.most;
@@ -229,7 +230,8 @@ data::TensorFile saved_again(const fs::path& from, int ranks, const Settings& ov
   test::TemporaryFolder folder;
   on_ranks(ranks, overrides, [&](RankJob& job) {
     const Resumed resumed = open_checkpoint(from);
-    restore(resumed, *job.programs, job.trainer);
+    restore(resumed, *job.programs);
+    job.trainer.set_steps_done(resumed.manifest.state.step);
     std::optional<Asynchronous> run;
     if (step::is_asynchronous(job.config, ranks))
       run.emplace(job.config, job.data.train, *job.programs, job.trainer, &resumed);
@@ -296,7 +298,7 @@ TEST(AsynchronousCheckpoints, GiveTheWeightsOfTheBestValidation) {
   const fs::path best = best_checkpoint(folder.path(), {.best = 1});
   ASSERT_NE(best, list_checkpoints(folder.path())[0]) << "the last one is the best";
   Job job(kTiny, "reference");
-  restore(open_checkpoint(best), *job.programs, *job.trainer);
+  restore(open_checkpoint(best), *job.programs);
   EXPECT_THAT(weights, Each(testing::Truly([&](const data::TensorFile& file) {
                 return same_bits(file, job.trainer->weights());
               })));

@@ -7,7 +7,7 @@
 
 #include "runtime/error.h"
 #include "runtime/step/ranks.h"
-#include "runtime/train/run.h"
+#include "runtime/train/run/loop.h"
 #include "runtime/train/step_programs.h"
 #include "tests/runtime/exec/local_ranks.h"
 #include "tests/runtime/train/job.h"

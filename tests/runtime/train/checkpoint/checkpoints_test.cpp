@@ -11,9 +11,10 @@
 #include <thread>
 
 #include "runtime/error.h"
+#include "runtime/session/reports/screen.h"
 #include "runtime/train/checkpoint/find.h"
 #include "runtime/train/checkpoint/kept_state.h"
-#include "runtime/train/run.h"
+#include "runtime/train/run/loop.h"
 #include "tests/runtime/train/job.h"
 
 namespace runtime::train {
@@ -73,7 +74,7 @@ class Lines : public Reporter {
     Metrics m = metrics;
     m.samples_per_second = 0;
     m.epoch_seconds.reset();
-    done_.lines.push_back(to_json(m));
+    done_.lines.push_back(session::to_json(m));
   }
 
  private:
@@ -100,7 +101,8 @@ Done train(const std::string& toml, const std::string& backend, const fs::path& 
   if (!from.empty()) {
     resumed = open_checkpoint(from);
     check_resumable(*resumed, job.config, *job.data.train);
-    restore(*resumed, *job.programs, *job.trainer);
+    restore(*resumed, *job.programs);
+    job.trainer->set_steps_done(resumed->manifest.state.step);
   }
   RunOptions options;
   if (most > 0) options.max_steps = most;
@@ -174,7 +176,7 @@ TEST(CheckpointsOnDevices, OfOneArePickedUpByAnother) {
   train(kLayers, "cpu", folder.path(), {}, 8);
   const fs::path from = folder.path() / checkpoint_name(8);
   Job here(kLayers, "cpu"), there(kLayers, "reference");
-  for (Job* job : {&here, &there}) restore(open_checkpoint(from), *job->programs, *job->trainer);
+  for (Job* job : {&here, &there}) restore(open_checkpoint(from), *job->programs);
   EXPECT_TRUE(same_bits(here.trainer->weights(), there.trainer->weights()));
   EXPECT_NEAR(here.step()[0], there.step()[0], 1e-5);
 }
@@ -217,7 +219,7 @@ TEST(CheckpointsKept, GiveTheWeightsOfTheBest) {
   const fs::path best = best_checkpoint(folder.path(), {.best = 1});
   EXPECT_EQ(step_of_name(best.filename().string()), done.result.steps - 3);
   Job job(kLayers, "reference");
-  restore(open_checkpoint(best), *job.programs, *job.trainer);
+  restore(open_checkpoint(best), *job.programs);
   EXPECT_TRUE(same_bits(job.trainer->weights(), done.weights));
 }
 

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "runtime/train/checkpoint/checkpoints.h"
-#include "runtime/train/run.h"
+#include "runtime/train/run/loop.h"
 #include "tests/runtime/exec/local_ranks.h"
 #include "tests/runtime/train/job.h"
 

@@ -1,5 +1,5 @@
 // The thread that waits for signals, says what they do, and ends the process at the second one.
-#include "runtime/train/stop_signal.h"
+#include "runtime/train/run/stop_signal.h"
 
 #include <poll.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 // Draws the progress bar, prints epochs, and writes JSON lines.
-#include "runtime/train/reporter.h"
+#include "runtime/session/reports/screen.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,13 +10,18 @@
 
 #include "runtime/error.h"
 #include "runtime/output_error.h"
+#include "runtime/session/reports/write_failure.h"
 #include "runtime/terminal/text.h"
 #include "runtime/train/formatted.h"
-#include "runtime/train/write_failure.h"
 
-namespace runtime::train {
+namespace runtime::session {
 
 namespace {
+
+using train::DeviceLoad;
+using train::formatted;
+using train::NamedValue;
+using train::rate_text;
 
 using Clock = std::chrono::steady_clock;
 
@@ -320,4 +325,4 @@ std::unique_ptr<Reporter> make_tee(std::vector<std::unique_ptr<Reporter>> report
   return std::make_unique<Tee>(std::move(reporters));
 }
 
-}  // namespace runtime::train
+}  // namespace runtime::session

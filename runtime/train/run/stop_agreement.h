@@ -1,6 +1,6 @@
 // When the ranks of a run stop and save.
-#ifndef RUNTIME_TRAIN_STOP_AGREEMENT_H_
-#define RUNTIME_TRAIN_STOP_AGREEMENT_H_
+#ifndef RUNTIME_TRAIN_RUN_STOP_AGREEMENT_H_
+#define RUNTIME_TRAIN_RUN_STOP_AGREEMENT_H_
 
 #include <chrono>
 #include <cstdint>
@@ -42,4 +42,4 @@ class StopAgreement {
 
 }  // namespace runtime::train
 
-#endif  // RUNTIME_TRAIN_STOP_AGREEMENT_H_
+#endif  // RUNTIME_TRAIN_RUN_STOP_AGREEMENT_H_

@@ -1,10 +1,10 @@
 // Encodes scalars as protocol buffers in TFRecord frames.
-#include "runtime/train/tensorboard.h"
+#include "runtime/session/reports/tensorboard.h"
 
 #include <array>
 #include <bit>
 
-namespace runtime::train::tensorboard {
+namespace runtime::session::tensorboard {
 
 namespace {
 
@@ -74,4 +74,4 @@ std::string scalar_record(double time, int64_t step, const std::vector<Scalar>& 
   return event(time, step, text(5, summary));
 }
 
-}  // namespace runtime::train::tensorboard
+}  // namespace runtime::session::tensorboard

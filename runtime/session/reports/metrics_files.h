@@ -1,7 +1,7 @@
 // Reporters that write the metrics of a run to files. A file that cannot be written gives one
 // warning, and an error at the end of the run.
-#ifndef RUNTIME_TRAIN_METRICS_FILES_H_
-#define RUNTIME_TRAIN_METRICS_FILES_H_
+#ifndef RUNTIME_SESSION_REPORTS_METRICS_FILES_H_
+#define RUNTIME_SESSION_REPORTS_METRICS_FILES_H_
 
 #include <cstdint>
 #include <iosfwd>
@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/train/reporter.h"
+#include "runtime/session/reports/screen.h"
 
-namespace runtime::train {
+namespace runtime::session {
 
 // All functions throw DataError if the file cannot be opened. `warnings` must outlive the reporter.
 // `after`: the run goes on after this step, and what the file has of later ones is void.
@@ -29,6 +29,6 @@ std::unique_ptr<Reporter> make_csv(const std::string& path, int64_t after, std::
 std::unique_ptr<Reporter> make_tensorboard(const std::string& folder, int64_t after,
                                            std::ostream& warnings);
 
-}  // namespace runtime::train
+}  // namespace runtime::session
 
-#endif  // RUNTIME_TRAIN_METRICS_FILES_H_
+#endif  // RUNTIME_SESSION_REPORTS_METRICS_FILES_H_

@@ -1,5 +1,5 @@
 // Words the last lines of a run: best and last validation, time, speed and energy.
-#include "runtime/train/summary.h"
+#include "runtime/session/summary.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,9 +8,12 @@
 
 #include "runtime/train/formatted.h"
 
-namespace runtime::train {
+namespace runtime::session {
 
 namespace {
+
+using train::formatted;
+using train::rate_text;
 
 std::string spent_text(double seconds) {
   if (seconds < 1) return formatted("%.0f ms", seconds * 1e3);
@@ -84,4 +87,4 @@ std::string summary(const RunResult& r, const std::string& monitor,
   return text + time_line(r) + "\n" + files_line(folder);
 }
 
-}  // namespace runtime::train
+}  // namespace runtime::session

@@ -1,5 +1,5 @@
 // Checks the last lines of a run.
-#include "runtime/train/summary.h"
+#include "runtime/session/summary.h"
 
 #include <gmock/gmock.h>
 
@@ -8,8 +8,10 @@
 #include "runtime/train/formatted.h"
 #include "tests/runtime/support/devices.h"
 
-namespace runtime::train {
+namespace runtime::session {
 namespace {
+
+using train::formatted;
 
 TEST(Summary, SaysWhatWasMeasured) {
   test::TemporaryFolder folder;
@@ -71,4 +73,4 @@ TEST(Formatted, NanHasNoSign) {
 }
 
 }  // namespace
-}  // namespace runtime::train
+}  // namespace runtime::session

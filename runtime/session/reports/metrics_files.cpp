@@ -1,5 +1,5 @@
 // Writes metrics.jsonl, metrics.csv and event files, and cuts them where a run goes on.
-#include "runtime/train/metrics_files.h"
+#include "runtime/session/reports/metrics_files.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -17,14 +17,17 @@
 #include <system_error>
 
 #include "runtime/error.h"
+#include "runtime/session/reports/tensorboard.h"
+#include "runtime/session/reports/write_failure.h"
 #include "runtime/system/atomic_file.h"
 #include "runtime/train/formatted.h"
-#include "runtime/train/tensorboard.h"
-#include "runtime/train/write_failure.h"
 
-namespace runtime::train {
+namespace runtime::session {
 
 namespace {
+
+using train::formatted;
+using train::NamedValue;
 
 namespace fs = std::filesystem;
 
@@ -224,4 +227,4 @@ std::unique_ptr<Reporter> make_tensorboard(const std::string& folder, int64_t af
   return std::make_unique<EventFile>(new_event_file(folder).string(), after, warnings);
 }
 
-}  // namespace runtime::train
+}  // namespace runtime::session

@@ -1,7 +1,7 @@
 // Turns the signals SIGINT, SIGTERM and SIGHUP into a request to stop that is polled between steps,
 // and SIGUSR1 into a request to stop after the next checkpoint.
-#ifndef RUNTIME_TRAIN_STOP_SIGNAL_H_
-#define RUNTIME_TRAIN_STOP_SIGNAL_H_
+#ifndef RUNTIME_TRAIN_RUN_STOP_SIGNAL_H_
+#define RUNTIME_TRAIN_RUN_STOP_SIGNAL_H_
 
 #include <atomic>
 #include <csignal>
@@ -60,4 +60,4 @@ class StopSignal {
 
 }  // namespace runtime::train
 
-#endif  // RUNTIME_TRAIN_STOP_SIGNAL_H_
+#endif  // RUNTIME_TRAIN_RUN_STOP_SIGNAL_H_

@@ -1,5 +1,5 @@
 // What the progress of training looks like; tests/runtime/train/loop_test.cpp has more.
-#include "runtime/train/reporter.h"
+#include "runtime/session/reports/screen.h"
 
 #include <gmock/gmock.h>
 
@@ -8,12 +8,14 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "runtime/session/reports/metrics_files.h"
 #include "runtime/train/formatted.h"
-#include "runtime/train/metrics_files.h"
 #include "tests/runtime/support/devices.h"
 
-namespace runtime::train {
+namespace runtime::session {
 namespace {
+
+using train::rate_text;
 
 using nlohmann::json;
 using testing::HasSubstr;
@@ -225,4 +227,4 @@ TEST(Reporter, TheTableHasAColumnForEachMetric) {
 }
 
 }  // namespace
-}  // namespace runtime::train
+}  // namespace runtime::session

@@ -1,5 +1,5 @@
 // Claims the folder of a run, and says which files in it may be replaced.
-#include "runtime/train/run_folder.h"
+#include "runtime/train/run/run_folder.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

@@ -1,7 +1,7 @@
 // The folder of a run's files, which keeps runs from replacing files that they were not told to
 // replace.
-#ifndef RUNTIME_TRAIN_RUN_FOLDER_H_
-#define RUNTIME_TRAIN_RUN_FOLDER_H_
+#ifndef RUNTIME_TRAIN_RUN_RUN_FOLDER_H_
+#define RUNTIME_TRAIN_RUN_RUN_FOLDER_H_
 
 #include <cstdint>
 #include <filesystem>
@@ -77,4 +77,4 @@ class RunFolder {
 
 }  // namespace runtime::train
 
-#endif  // RUNTIME_TRAIN_RUN_FOLDER_H_
+#endif  // RUNTIME_TRAIN_RUN_RUN_FOLDER_H_

@@ -1,13 +1,15 @@
 // What is said at the end of a run.
-#ifndef RUNTIME_TRAIN_SUMMARY_H_
-#define RUNTIME_TRAIN_SUMMARY_H_
+#ifndef RUNTIME_SESSION_SUMMARY_H_
+#define RUNTIME_SESSION_SUMMARY_H_
 
 #include <filesystem>
 #include <string>
 
-#include "runtime/train/run.h"
+#include "runtime/train/run/loop.h"
 
-namespace runtime::train {
+namespace runtime::session {
+
+using train::RunResult;
 
 // Returns a line with a newline at its end: the mean training loss of the steps since the last
 // whole epoch; "" if the run has ended with an epoch, whose loss was reported.
@@ -19,6 +21,6 @@ std::string unfinished_epoch(const RunResult& result);
 std::string summary(const RunResult& result, const std::string& monitor,
                     const std::filesystem::path& folder);
 
-}  // namespace runtime::train
+}  // namespace runtime::session
 
-#endif  // RUNTIME_TRAIN_SUMMARY_H_
+#endif  // RUNTIME_SESSION_SUMMARY_H_

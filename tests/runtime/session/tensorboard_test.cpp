@@ -1,5 +1,5 @@
 // Compares event files with those of TensorBoard's own writer.
-#include "runtime/train/tensorboard.h"
+#include "runtime/session/reports/tensorboard.h"
 
 #include <gmock/gmock.h>
 
@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <iostream>
 
-#include "runtime/train/metrics_files.h"
+#include "runtime/session/reports/metrics_files.h"
 #include "tests/runtime/support/devices.h"
 
-namespace runtime::train {
+namespace runtime::session {
 namespace {
 
 std::string hexadecimal(const std::string& bytes) {
@@ -54,4 +54,4 @@ TEST(TensorBoard, EachRunOfAFolderHasAFileOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace runtime::train
+}  // namespace runtime::session

@@ -1,6 +1,6 @@
 // Whole parameters and gradients of a model that is divided among ranks.
-#ifndef RUNTIME_TRAIN_WHOLE_PARAMETERS_H_
-#define RUNTIME_TRAIN_WHOLE_PARAMETERS_H_
+#ifndef RUNTIME_TRAIN_PARAMETERS_WHOLE_PARAMETERS_H_
+#define RUNTIME_TRAIN_PARAMETERS_WHOLE_PARAMETERS_H_
 
 #include <cstddef>
 #include <vector>
@@ -52,4 +52,4 @@ class WholeParameters {
 
 }  // namespace runtime::train
 
-#endif  // RUNTIME_TRAIN_WHOLE_PARAMETERS_H_
+#endif  // RUNTIME_TRAIN_PARAMETERS_WHOLE_PARAMETERS_H_

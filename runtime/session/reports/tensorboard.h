@@ -1,13 +1,13 @@
 // Records of TensorBoard's event files. Source: tensorboard/compat/proto/event.proto and
 // summary.proto, and the record format of TensorFlow ("TFRecord").
-#ifndef RUNTIME_TRAIN_TENSORBOARD_H_
-#define RUNTIME_TRAIN_TENSORBOARD_H_
+#ifndef RUNTIME_SESSION_REPORTS_TENSORBOARD_H_
+#define RUNTIME_SESSION_REPORTS_TENSORBOARD_H_
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-namespace runtime::train::tensorboard {
+namespace runtime::session::tensorboard {
 
 // A number with its name; names with "/" are grouped by what is before it.
 struct Scalar {
@@ -26,6 +26,6 @@ std::string scalar_record(double time, int64_t step, const std::vector<Scalar>& 
 // CRC-32C (Castagnoli).
 uint32_t crc32c(const std::string& bytes);
 
-}  // namespace runtime::train::tensorboard
+}  // namespace runtime::session::tensorboard
 
-#endif  // RUNTIME_TRAIN_TENSORBOARD_H_
+#endif  // RUNTIME_SESSION_REPORTS_TENSORBOARD_H_

@@ -1,5 +1,5 @@
 // Exchanges signals and steps, so that all ranks stop after the same step.
-#include "runtime/train/stop_agreement.h"
+#include "runtime/train/run/stop_agreement.h"
 
 #include <algorithm>
 #include <vector>

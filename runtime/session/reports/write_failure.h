@@ -1,13 +1,13 @@
 // Remembers that something that was reported could not be written.
-#ifndef RUNTIME_TRAIN_WRITE_FAILURE_H_
-#define RUNTIME_TRAIN_WRITE_FAILURE_H_
+#ifndef RUNTIME_SESSION_REPORTS_WRITE_FAILURE_H_
+#define RUNTIME_SESSION_REPORTS_WRITE_FAILURE_H_
 
 #include <ostream>
 #include <string>
 
 #include "runtime/error.h"
 
-namespace runtime::train {
+namespace runtime::session {
 
 // Remembers that an output could not be written during training, and warns once.
 class WriteFailure {
@@ -42,6 +42,6 @@ class WriteFailure {
   std::string text_;
 };
 
-}  // namespace runtime::train
+}  // namespace runtime::session
 
-#endif  // RUNTIME_TRAIN_WRITE_FAILURE_H_
+#endif  // RUNTIME_SESSION_REPORTS_WRITE_FAILURE_H_

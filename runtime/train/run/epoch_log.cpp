@@ -1,0 +1,175 @@
+// Sums losses and samples, and reports lines and epochs.
+#include "runtime/train/run/epoch_log.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/train/model_flops.h"
+
+namespace runtime::train {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Samples a second since then.
+double rate_of(int64_t samples, Clock::time_point since) {
+  const std::chrono::duration<double> elapsed = Clock::now() - since;
+  return static_cast<double>(samples) / std::max(elapsed.count(), 1e-9);
+}
+
+}  // namespace
+
+EpochLog::EpochLog(StepPrograms& programs, Trainer& trainer, Reporter& reporter, LossChecks& checks,
+                   int64_t steps_per_epoch, size_t noted, RunResult& result)
+    : programs_(programs),
+      trainer_(trainer),
+      reporter_(reporter),
+      checks_(checks),
+      steps_per_epoch_(steps_per_epoch),
+      result_(result),
+      device_(programs.device()),
+      noted_(noted) {
+  if (programs.config().device.peak_tflops > 0) flops_ = model_flops(programs);
+}
+
+void EpochLog::resume(const SavedState& state, double rate) {
+  interval_ = state.log.loss;
+  interval_samples_ = state.log.samples;
+  metrics_.step = state.step;
+  metrics_.loss = std::nan("");  // no step of this run has one yet
+  if (state.step > 0) at((state.step - 1) / steps_per_epoch_, rate);
+}
+
+void EpochLog::at(int64_t epoch, double rate) {
+  metrics_.epoch = epoch;
+  metrics_.lr = rate;
+}
+
+void EpochLog::begin_epoch() {
+  epoch_begin_.reset();
+  epoch_ = {};
+  epoch_samples_ = 0;
+  epoch_mark_ = Clock::now();
+  epoch_after_ = trainer_.steps_done();
+  if (trainer_.steps_done() % steps_per_epoch_ == 0) epoch_begin_ = Clock::now();
+}
+
+void EpochLog::add_samples(int64_t samples) {
+  interval_samples_ += samples;
+  epoch_samples_ += samples;
+}
+
+void EpochLog::add_loss(const LossMean& loss) {
+  epoch_.add(loss);
+  interval_.add(loss);
+}
+
+void EpochLog::take_results(bool wait) {
+  while (const std::optional<StepResult> r = trainer_.next_result(wait)) {
+    if (r->weight > 0) result_.last_loss = r->loss;
+    checks_.check(*r);
+    epoch_.add(r->loss, r->weight);
+    interval_.add(r->loss, r->weight);
+  }
+}
+
+std::optional<double> EpochLog::epoch_seconds() const {
+  if (!epoch_begin_ || trainer_.steps_done() % steps_per_epoch_ != 0) return std::nullopt;
+  return std::chrono::duration<double>(Clock::now() - *epoch_begin_).count();
+}
+
+void EpochLog::set_rates(Metrics& m, double samples_per_second) const {
+  m.samples_per_second = samples_per_second;
+  const int64_t labels = programs_.spec().labels;
+  if (labels > 1) m.tokens_per_second = samples_per_second * static_cast<double>(labels);
+  if (flops_ > 0) m.mfu = model_flops_utilisation(programs_, flops_, samples_per_second);
+}
+
+Metrics EpochLog::current() {
+  Metrics m = metrics_;
+  m.device = device_.read();
+  if (interval_samples_ == 0) return m;
+  if (interval_.steps > 0) m.loss = interval_.mean();
+  set_rates(m, rate_of(interval_samples_, mark_));
+  return m;
+}
+
+void EpochLog::line() {
+  trainer_.confirm_results();
+  // If the device is behind, waits for a loss to report.
+  if (interval_.steps == 0) take_results(true);
+  report_notes();
+  metrics_ = current();
+  take_loss_scaling();
+  reporter_.line(metrics_);
+  restart_line();
+}
+
+void EpochLog::restart_line() {
+  interval_ = {};
+  interval_samples_ = 0;
+  mark_ = Clock::now();
+}
+
+void EpochLog::take_loss_scaling() {
+  const std::optional<LossScaling> scaling = trainer_.loss_scaling();
+  if (!scaling) return;
+  metrics_.loss_scale = scaling->scale;
+  metrics_.skipped_steps = scaling->skipped;
+}
+
+// Reports what the programs of step forms that came later say, such as that of the validation.
+void EpochLog::report_notes() {
+  const std::vector<std::string>& notes = programs_.notes();
+  for (; noted_ < notes.size(); ++noted_) reporter_.note("note: " + notes[noted_]);
+}
+
+void EpochLog::begin_validation() {
+  take_results(true);
+  metrics_ = current();
+  take_loss_scaling();
+}
+
+void EpochLog::report_validation(const Evaluation& e) {
+  report_notes();
+  Metrics m = metrics_;
+  m.validation_loss = e.loss;
+  if (programs_.spec().classes > 0) m.validation_accuracy = e.accuracy;
+  m.validation = e.metrics;
+  m.epoch_seconds = epoch_seconds();
+  validated_metrics_ = m;
+  result_.validation_accuracy = m.validation_accuracy;
+  reporter_.line(m);
+}
+
+void EpochLog::end_epoch(bool validated) {
+  take_results(true);
+  Metrics m = validated ? validated_metrics_ : current();
+  if (!validated) m.epoch_seconds = epoch_seconds();
+  if (epoch_.steps > 0) m.loss = epoch_.mean();
+  if (epoch_samples_ > 0) set_rates(m, rate_of(epoch_samples_, epoch_mark_));
+  if (m.epoch_seconds) {
+    const auto before = static_cast<double>(result_.epochs++);
+    result_.epoch_seconds = (result_.epoch_seconds * before + *m.epoch_seconds) / (before + 1);
+  }
+  reporter_.epoch(m);
+}
+
+void EpochLog::end_run() {
+  if (epoch_.steps > 0 && trainer_.steps_done() % steps_per_epoch_ != 0) {
+    result_.unfinished_loss = epoch_.mean();  // no line was reported of this epoch
+    result_.unfinished_after = epoch_after_;
+  }
+  result_.seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
+  device_.read();
+  result_.joules = device_.joules();
+  if (result_.cost.steps == 0) return;
+  Metrics m;
+  set_rates(
+      m, static_cast<double>(programs_.config().training.global_batch_size) / result_.cost.seconds);
+  result_.tokens_per_second = m.tokens_per_second;
+  result_.mfu = m.mfu;
+}
+
+}  // namespace runtime::train
