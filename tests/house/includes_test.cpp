@@ -142,6 +142,7 @@ TEST(Includes, NoCirclesBetweenUnits) {
   Rooms graph;
   for (const char* folder : {"plugins", "runtime", "backends", "collectives"}) {
     for (const SourceFile& file : source_files(folder)) {
+      if (file.path.ends_with(".cu")) continue;  // the kernels of a header's functions
       for (const std::string& include : file.includes()) {
         if (include.find('/') != std::string::npos && unit_of(include) != unit_of(file.path))
           graph[unit_of(file.path)].insert(unit_of(include));

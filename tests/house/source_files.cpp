@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <regex>
+#include <set>
 
 namespace house {
 
@@ -83,14 +85,102 @@ std::vector<Function> SourceFile::functions() const {
   return found;
 }
 
-std::vector<SourceFile> source_files(const std::string& folder) {
+namespace {
+
+// What a class declares at its own level, statement by statement.
+class ClassReader {
+ public:
+  explicit ClassReader(Class& found) : found_(found) {}
+
+  // `line` belongs to the body and is code without strings' braces.
+  void read(const std::string& line) {
+    for (const char c : line) {
+      if (c == '{' || c == '(') {
+        if (depth_++ == 0 && c == '{') block_ = statement_;
+      } else if (c == '}' || c == ')') {
+        if (--depth_ == 0 && c == '}' && is_function(block_)) {
+          end();
+          continue;
+        }
+      } else if (depth_ == 0 && c == ';') {
+        end();
+        continue;
+      } else if (depth_ == 0 && c == ':' && is_access()) {
+        continue;
+      }
+      if (depth_ == 0 || (depth_ == 1 && c == '(')) statement_ += c;
+    }
+    statement_ += ' ';
+  }
+
+ private:
+  bool is_access() {
+    static const std::regex access(R"(\s*(public|protected|private))");
+    std::smatch match;
+    if (!std::regex_match(statement_, match, access)) return false;
+    public_ = match[1] == "public";
+    statement_.clear();
+    return true;
+  }
+  static bool is_function(const std::string& text) {
+    return text.find('(') != std::string::npos && text.find('=') == std::string::npos;
+  }
+  void end() {
+    static const std::regex function(R"((\w+)\()"), none(R"(\s*(using|friend|static_assert).*)"),
+        member(R"(\b\w+_(?=\s*(\[|=|,|$)))"), ends_as_member(R"(.*\w_\s*(\[.*\]\s*)?(=.*)?)");
+    std::smatch match;
+    if (std::regex_match(statement_, none)) {
+    } else if (std::regex_match(statement_, ends_as_member)) {
+      found_.members += static_cast<size_t>(
+          std::distance(std::sregex_iterator(statement_.begin(), statement_.end(), member), {}));
+    } else if (std::regex_search(statement_, match, function)) {
+      const std::string name = match[1];
+      const bool special = name == found_.name || statement_.find("operator") != std::string::npos;
+      if (public_ && !special && names_.insert(name).second) ++found_.public_functions;
+    }
+    statement_.clear();
+    block_.clear();
+  }
+
+  Class& found_;
+  std::set<std::string> names_;
+  std::string statement_, block_;
+  int depth_ = 0;
+  bool public_ = false;
+};
+
+}  // namespace
+
+// A class ends at the line "};" with the indentation of its first line.
+std::vector<Class> SourceFile::classes() const {
+  static const std::regex head(R"(^( *)class (\w+)( final)?( :.*)? \{$)"),
+      text(R"("([^"\\]|\\.)*"|'([^'\\]|\\.)'|//.*)");
+  const std::vector<bool> counted = counted_lines(lines);
+  std::vector<Class> found;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    std::smatch match;
+    if (!std::regex_match(lines[i], match, head)) continue;
+    Class c{match[2], i + 1};
+    const std::string last = match[1].str() + "};";
+    ClassReader reader(c);
+    for (size_t k = i + 1; k < lines.size() && !lines[k].starts_with(last); ++k) {
+      c.code_lines += counted[k];
+      if (is_code(lines[k])) reader.read(std::regex_replace(lines[k], text, "0"));
+    }
+    found.push_back(c);
+  }
+  return found;
+}
+
+namespace {
+
+std::vector<SourceFile> files_below(const std::string& folder,
+                                    const std::set<std::string>& extensions) {
   std::vector<SourceFile> files;
   const fs::path root = SOURCE_FOLDER;
   if (!fs::exists(root / folder)) return files;
   for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
-    const std::string extension = entry.path().extension().string();
-    if (extension != ".h" && extension != ".c" && extension != ".cpp" && extension != ".inc")
-      continue;
+    if (!extensions.contains(entry.path().extension().string())) continue;
     SourceFile file{fs::relative(entry.path(), root).string(), {}};
     std::ifstream in(entry.path());
     for (std::string line; std::getline(in, line);) file.lines.push_back(line);
@@ -99,6 +189,16 @@ std::vector<SourceFile> source_files(const std::string& folder) {
   std::sort(files.begin(), files.end(),
             [](const SourceFile& a, const SourceFile& b) { return a.path < b.path; });
   return files;
+}
+
+}  // namespace
+
+std::vector<SourceFile> source_files(const std::string& folder) {
+  return files_below(folder, {".h", ".c", ".cpp", ".cu", ".inc"});
+}
+
+std::vector<SourceFile> script_files(const std::string& folder) {
+  return files_below(folder, {".py", ".js", ".sh"});
 }
 
 }  // namespace house

@@ -13,6 +13,15 @@ struct Function {
   size_t code_lines = 0;  // of the body, without blank lines, comments and tables
 };
 
+// A class (not a struct, whose members are data) with a body.
+struct Class {
+  std::string name;
+  size_t first_line = 0;        // of the class, counted from 1
+  size_t code_lines = 0;        // of the body, without blank lines, comments and tables
+  size_t public_functions = 0;  // beside constructors, destructor and operators; a name counts once
+  size_t members = 0;           // variables whose names end in _
+};
+
 struct SourceFile {
   std::string path;  // relative to the root of the tree, for example "runtime/graph/graph.h"
   std::vector<std::string> lines;
@@ -30,11 +39,14 @@ struct SourceFile {
   // The functions with a body of at least one line of its own. A lambda belongs to the function
   // around it.
   std::vector<Function> functions() const;
+  std::vector<Class> classes() const;
 };
 
-// Every .h, .c, .cpp and .inc below `folder` (for example "runtime"); none if there is no such
+// Every .h, .c, .cpp, .cu and .inc below `folder` (for example "runtime"); none if there is no such
 // folder.
 std::vector<SourceFile> source_files(const std::string& folder);
+// Every .py, .js and .sh below it.
+std::vector<SourceFile> script_files(const std::string& folder);
 
 }  // namespace house
 
