@@ -46,10 +46,11 @@ class RolePlanner {
                   ? std::vector<step::StepForm>{programs_.whole(step::Purpose::kMicroStep,
                                                                 programs_.nominal_rows())}
                   : programs_.full_step()) {
-    programs_.any_program();
-    for (const step::StepForm& key : keys_) programs_.get(key);
+    programs_.any_compiled();
+    for (const step::StepForm& key : keys_) programs_.compiled(key);
     if (planner.evaluates)
-      programs_.get(programs_.whole(step::Purpose::kEvaluation, config.training.global_batch_size));
+      programs_.compiled(
+          programs_.whole(step::Purpose::kEvaluation, config.training.global_batch_size));
   }
 
   RolePlan describe() {
@@ -57,9 +58,9 @@ class RolePlanner {
     role.memory = memory_of(programs_);
     if (programs_.config().checkpoint.any())
       role.checkpoint_bytes = train::most_written_bytes(programs_);
-    role.layers = layers_of(programs_.get(keys_.back()));
+    role.layers = layers_of(programs_.compiled(keys_.back()));
     for (const step::StepForm& key : keys_)
-      role.flops += graph::step_flops(programs_.get(key).program->graph(), 1);
+      role.flops += graph::step_flops(programs_.compiled(key).program->graph(), 1);
     return role;
   }
 
@@ -72,7 +73,7 @@ class RolePlanner {
   void measure() {
     for (const step::StepForm& key : keys_) {
       if (input_seconds_.contains(key)) continue;  // another micro-step with the same program
-      train::StepProgram& p = programs_.get(key);
+      train::StepProgram& p = programs_.compiled(key);
       exec::NodeTimes& known = *planner_.times;
       const std::string upload = "upload of " + std::to_string(p.input_bytes) + " bytes";
       const auto seconds = known.find(upload);
@@ -106,7 +107,7 @@ class RolePlanner {
   void add_fallback(RolePlan& role, bool measured) {
     std::set<const exec::Program*> known;  // several micro-steps may run one program
     for (const step::StepForm& key : keys_) {
-      const exec::Program& program = *programs_.get(key).program;
+      const exec::Program& program = *programs_.compiled(key).program;
       add_fallback_uses(program, measured, role.fallback);
       if (known.insert(&program).second) role.fallback_bytes += program.fallback().bytes();
     }
@@ -127,7 +128,7 @@ class RolePlanner {
 
   // Returns the graph with the copy of the batch to the device as its first node.
   std::shared_ptr<const graph::Graph> with_input(const step::StepForm& key) {
-    auto graph = std::make_shared<graph::Graph>(programs_.get(key).program->graph());
+    auto graph = std::make_shared<graph::Graph>(programs_.compiled(key).program->graph());
     graph::Node input;
     input.op = "input";
     input.estimated_ns = input_seconds_[key] * 1e9;
@@ -203,7 +204,7 @@ uint64_t JobPlan::peak() const {
 }
 
 RankMemory memory_of(train::StepPrograms& programs) {
-  const exec::MemoryReport& report = programs.any_program().program->memory();
+  const exec::MemoryReport& report = programs.any_compiled().program->memory();
   RankMemory m;
   for (const exec::BufferInfo& b : report.buffers) {
     if (b.kind == graph::ValueKind::kState && b.name.find("gradients") != std::string::npos)

@@ -26,7 +26,7 @@ double sync_seconds(train::StepPrograms& programs, int communicator) {
     programs.maximum({0});  // so that all ranks begin together
     const auto begin = std::chrono::steady_clock::now();
     for (const step::StepForm& form : programs.full_step())
-      programs.get(form).program->run_collectives(programs.stream(), communicator);
+      programs.compiled(form).program->run_collectives(programs.stream(), communicator);
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
     return elapsed.count();
   };

@@ -42,7 +42,7 @@ std::string list_of(const std::vector<std::string>& names) {
 
 void show_kernels(train::StepPrograms& programs, const PlanArguments& arguments) {
   if (arguments.memory_tbps <= 0) return;
-  const train::StepProgram& step = programs.any_program();
+  const train::StepProgram& step = programs.any_compiled();
   const int64_t batch = programs.config().training.global_batch_size;
   const analysis::LeastTime least = analysis::least_time(
       *step.program, parallel::micro_steps(batch, programs.strategy().batch),

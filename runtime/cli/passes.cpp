@@ -63,7 +63,7 @@ void show_passes(train::StepPrograms& programs, const PlanArguments& arguments) 
   if (!folder.empty()) make_folder(folder);
   terminal::Table table = make_table();
   int number = 0;
-  programs.any_program([&](const char* pass, const step::Step& step) {
+  programs.any_compiled([&](const char* pass, const step::Step& step) {
     add_line(table, pass, step.graph);
     if (folder.empty()) return;
     // For example "04-split_tensors".

@@ -123,7 +123,7 @@ double count_parameters(const step::StepValues& values) {
 
 // Prints what rank 0 computes in a step and where its values are in memory. Returns the program.
 const exec::Program& print_rank(train::StepPrograms& programs, const std::string& ranks) {
-  const train::StepProgram& p = programs.any_program();
+  const train::StepProgram& p = programs.any_compiled();
   plugins::host::Device& device = *programs.device();
   const int64_t batch = programs.config().training.global_batch_size;
   const int64_t passes = parallel::micro_steps(batch, programs.strategy().batch);

@@ -47,7 +47,7 @@ struct DistributeOptions {
   const Pipeline* pipeline = nullptr;
 
   // Whether ZeRO stage `stage` applies.
-  bool sharded(int stage) const { return zero_stage >= stage && world_size > 1; }
+  bool zero_partitions(int stage) const { return zero_stage >= stage && world_size > 1; }
   int copies() const {
     return pipeline != nullptr ? pipeline->schedule.micro_batches : shards > 0 ? shards : 1;
   }

@@ -129,7 +129,7 @@ std::vector<std::byte> join_shards(const std::vector<std::byte>& shards, const F
   return whole;
 }
 
-FlatLayout part_of(const FlatLayout& layout, int rank, int world_size) {
+FlatLayout owned_range(const FlatLayout& layout, int rank, int world_size) {
   const Bucket own = Bucket{0, layout.bytes}.part(rank, world_size);
   const auto at = [&](uint64_t place) { return std::clamp(place, own.begin, own.end) - own.begin; };
   FlatLayout part;

@@ -91,7 +91,7 @@ std::vector<std::byte> join_shards(const std::vector<std::byte>& shards, const F
 
 // The range that `rank` owns when the whole buffer (not each bucket) is cut into equal ranges:
 // buckets, cuts and offsets count from its beginning; `offsets` stays empty.
-FlatLayout part_of(const FlatLayout& layout, int rank, int world_size);
+FlatLayout owned_range(const FlatLayout& layout, int rank, int world_size);
 
 }  // namespace runtime::parallel
 

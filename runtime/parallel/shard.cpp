@@ -89,7 +89,7 @@ class Shard {
   }
 
   Split own_part(int axis, int64_t blocks, int64_t whole, int64_t unit) const {
-    return part_of({axis, blocks, whole, unit}, options_.rank, options_.ranks);
+    return slice_of({axis, blocks, whole, unit}, options_.rank, options_.ranks);
   }
 
   // A view of a split value becomes the matching slice, or else a view of the whole value.
@@ -419,7 +419,7 @@ class Shard {
   bool keys_fit(const Node& n, const Split& q, int64_t shared, int64_t group) const {
     const int64_t width = q.whole / (shared * group);  // of a head of queries
     for (int rank = 0; rank < options_.ranks; ++rank) {
-      const Split own = part_of(q, rank, options_.ranks);
+      const Split own = slice_of(q, rank, options_.ranks);
       const int64_t first = own.begin / width, heads = own.length / width;
       for (size_t i = 1; i < 3; ++i) {
         const Split* const s = split(n.inputs[i]);
@@ -429,7 +429,7 @@ class Shard {
           if (!one && (first % group != 0 || heads % group != 0)) return false;
           continue;
         }
-        const Split keys = part_of(*s, rank, options_.ranks);
+        const Split keys = slice_of(*s, rank, options_.ranks);
         if (s->axis != last_axis(n.inputs[i]) || s->blocks != 1 || s->unit % depth != 0 ||
             keys.begin * group != first * depth || keys.length * group != heads * depth)
           return false;

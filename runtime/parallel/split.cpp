@@ -45,7 +45,7 @@ std::optional<Split> in_units_of(Split s, int64_t inner, int64_t behind) {
 
 }  // namespace
 
-Split part_of(Split split, int rank, int ranks) {
+Split slice_of(Split split, int rank, int ranks) {
   const int64_t each = split.units() / ranks, more = split.units() % ranks;
   const auto before = [&](int64_t r) { return (r * each + std::min(r, more)) * split.unit; };
   split.begin = before(rank);
@@ -96,7 +96,7 @@ std::vector<std::byte> join(const std::vector<std::vector<std::byte>>& parts, co
   std::vector<std::byte> tensor(bytes);
   const int ranks = static_cast<int>(parts.size());
   for (int r = 0; r < ranks; ++r) {
-    for_each_run(bytes, dims, part_of(split, r, ranks),
+    for_each_run(bytes, dims, slice_of(split, r, ranks),
                  [&](int64_t whole, int64_t own, int64_t run) {
                    std::memcpy(&tensor[whole], &parts[r][own], run);
                  });

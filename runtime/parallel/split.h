@@ -36,7 +36,7 @@ struct Split {
 // The slice of rank `rank` of `ranks` for the same cut: equal numbers of units, where the first
 // ranks have one more if the division leaves a remainder. Every rank has a unit if there are at
 // least as many units as ranks.
-Split part_of(Split split, int rank, int ranks);
+Split slice_of(Split split, int rank, int ranks);
 
 // The dims of a rank's slice from those of the whole tensor, and the reverse.
 graph::Dims local_dims(graph::Dims whole, const Split& split);

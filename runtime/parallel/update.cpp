@@ -33,7 +33,7 @@ class Update {
     const bool groups = std::count_if(updates.begin(), updates.end(),
                                       [&](const Node& n) { return is_optimizer(n); }) > 1;
     const bool in_one_go = norm || options_.shards > 0 || buffers_.layout.buckets.size() == 1;
-    if (!sharded() && in_one_go && !groups && buffers_.layout.cuts.empty()) {
+    if (!partitioned() && in_one_go && !groups && buffers_.layout.cuts.empty()) {
       append(std::move(waits));
       const ValueId gradients = whole_gradients();
       for (Node& n : updates) {
@@ -42,7 +42,7 @@ class Update {
       }
       return append(std::move(updates));
     }
-    if (sharded()) shrink_state(updates);
+    if (partitioned()) shrink_state(updates);
     if (norm) {
       append(std::move(waits));
       waits.clear();
@@ -55,7 +55,7 @@ class Update {
   }
 
  private:
-  bool sharded() const { return options_.sharded(1); }
+  bool partitioned() const { return options_.zero_partitions(1); }
   bool is_update(const Node& n) const { return graph::is_update(kind_of(graph_, n)); }
   bool is_optimizer(const Node& n) const { return kind_of(graph_, n) == Kind::kOptimizer; }
 
@@ -81,7 +81,7 @@ class Update {
   }
 
   Bucket own_part(const Bucket& bucket) const {
-    return sharded() ? bucket.part(options_.rank, options_.world_size) : bucket;
+    return partitioned() ? bucket.part(options_.rank, options_.world_size) : bucket;
   }
 
   // The fraction of the flat buffer that `part` is, and so of the time of an update of all of it.
@@ -116,8 +116,8 @@ class Update {
   void update_bucket(size_t b, const NodeList& updates) {
     const Bucket& bucket = buffers_.layout.buckets[b];
     const Bucket part = own_part(bucket);
-    const uint64_t state = sharded() ? bucket.begin / options_.world_size : bucket.begin;
-    const bool gathers = sharded() && !options_.sharded(3) && !updates.empty();
+    const uint64_t state = partitioned() ? bucket.begin / options_.world_size : bucket.begin;
+    const bool gathers = partitioned() && !options_.zero_partitions(3) && !updates.empty();
     size_t group = 0;  // of the next optimizer
     for (const Node& node : updates) {
       if (!is_update(node)) continue;
@@ -143,8 +143,8 @@ class Update {
       if (v == buffers_.narrow) return narrow_view(range);
       const bool parameters = v == buffers_.parameters;
       if (!parameters && v != buffers_.gradients && !is_flat_state(v)) return v;
-      const bool whole =
-          parameters ? !options_.sharded(3) : v == buffers_.gradients && !options_.sharded(2);
+      const bool whole = parameters ? !options_.zero_partitions(3)
+                                    : v == buffers_.gradients && !options_.zero_partitions(2);
       return view(v, whole ? range.begin : state, range);
     };
     graph::replace(node.inputs, cut);
@@ -169,21 +169,22 @@ class Update {
   // squares of each.
   void norm_node(Node node) {
     const bool is_term = operation_of(graph_, node).forward.split == graph::SplitRule::kTerm;
-    if ((sharded() || is_cut()) && is_term) {
+    if ((partitioned() || is_cut()) && is_term) {
       square_sum(node);
-    } else if (sharded() && kind_of(graph_, node) == Kind::kGradientScale) {
+    } else if (partitioned() && kind_of(graph_, node) == Kind::kGradientScale) {
       const ValueId total = rewriter_.temporary(node.inputs[0], {1});
       const graph::CollectivePair all = rewriter_.collective(RT_ALL_REDUCE, RT_SUM, node.inputs[0],
                                                              total, kGradientsCommunicator, "norm");
       node.inputs[0] = total;
       for (const Node& n : {all.start, all.wait, node}) graph_.nodes.push_back(n);
-    } else if ((sharded() || is_cut()) && !node.inputs.empty() &&
+    } else if ((partitioned() || is_cut()) && !node.inputs.empty() &&
                graph_.storage(node.inputs[0]) == buffers_.gradients) {
       throw DeviceError(
-          (sharded() ? std::string("zero_stage") : std::string("gradients in several buffers")) +
+          (partitioned() ? std::string("zero_stage")
+                         : std::string("gradients in several buffers")) +
           " with max_norm or mixed_precision = \"f16\" needs the operation square_sum, which the "
           "device does not offer; " +
-          (sharded() ? "set zero_stage to 0, or do without them" : "do without them"));
+          (partitioned() ? "set zero_stage to 0, or do without them" : "do without them"));
     } else {
       graph_.nodes.push_back(std::move(node));
     }
@@ -195,11 +196,11 @@ class Update {
   // other from stage 2 on, so that pieces of several buckets are one, unless a buffer ends between
   // them. Without partitions the same holds for the buckets.
   std::vector<Held> own_pieces(const Bucket& range) const {
-    const bool joins = options_.sharded(2) || !sharded();
+    const bool joins = options_.zero_partitions(2) || !partitioned();
     const std::vector<uint64_t>& cuts = graph_.value(buffers_.gradients).cuts;
     std::vector<Held> pieces;
-    for (const Held& h : held(buffers_.layout, range, sharded() ? options_.rank : 0,
-                              sharded() ? options_.world_size : 1)) {
+    for (const Held& h : held(buffers_.layout, range, partitioned() ? options_.rank : 0,
+                              partitioned() ? options_.world_size : 1)) {
       const bool follows = joins && !pieces.empty() &&
                            pieces.back().at + pieces.back().end - pieces.back().begin == h.at &&
                            !std::binary_search(cuts.begin(), cuts.end(), h.at);
@@ -229,7 +230,7 @@ class Update {
       Node piece = node;
       piece.estimated_ns *= share({h.begin, h.end});
       piece.inputs = {
-          view(buffers_.gradients, options_.sharded(2) ? h.at : h.begin, {h.begin, h.end})};
+          view(buffers_.gradients, options_.zero_partitions(2) ? h.at : h.begin, {h.begin, h.end})};
       const ValueId square = last && sum == kNone ? total : rewriter_.temporary(total, {1});
       piece.outputs = {square};
       graph_.nodes.push_back(std::move(piece));

@@ -175,7 +175,7 @@ class Gather {
 }  // namespace
 
 void partition_gradients(Graph& graph, StepBuffers& buffers, const DistributeOptions& options) {
-  if (!options.sharded(2) || buffers.gradients == kNone) return;
+  if (!options.zero_partitions(2) || buffers.gradients == kNone) return;
   graph::Rewriter rewriter(graph);
   std::vector<ValueId>& whole = buffers.bucket_gradients;
   for (size_t b = 0; b < buffers.layout.buckets.size(); ++b) {
@@ -235,7 +235,7 @@ void fill_gaps(Graph& graph, graph::Rewriter& rewriter, ValueId bucket, uint64_t
 }
 
 void gather_parameters(Graph& graph, const StepBuffers& buffers, const DistributeOptions& options) {
-  if (!options.sharded(3)) return;
+  if (!options.zero_partitions(3)) return;
   NodeList nodes = std::exchange(graph.nodes, {});
   graph.nodes = Gather(graph, buffers, options).run(std::move(nodes));
 }

@@ -335,7 +335,7 @@ void narrow_activations(Step& step, const StepInput& input) {
 }
 
 void fold_batch_norms(Step& step, const StepInput& input) {
-  if (input.form.backward() || input.strategy.sharded(3)) return;
+  if (input.form.backward() || input.strategy.zero_partitions(3)) return;
   graph::fold_batch_norms(step.graph);
 }
 

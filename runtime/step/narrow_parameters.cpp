@@ -109,7 +109,7 @@ class NarrowParameters {
 
 void narrow_parameters(Step& step, const StepInput& input) {
   const Strategy& strategy = input.strategy;
-  if (strategy.precision.activations == 0 || strategy.sharded(3)) return;
+  if (strategy.precision.activations == 0 || strategy.zero_partitions(3)) return;
   NarrowParameters(step, strategy.precision.activations).run();
 }
 

@@ -55,7 +55,7 @@ struct Strategy {
   // Whether one model is spread over several ranks.
   bool model_parallel() const { return mesh.tensor * mesh.pipeline > 1; }
   // Whether ZeRO stage `stage` applies.
-  bool sharded(int stage) const { return data.zero_stage >= stage && batch.world_size > 1; }
+  bool zero_partitions(int stage) const { return data.zero_stage >= stage && batch.world_size > 1; }
 };
 
 }  // namespace runtime::step

@@ -37,7 +37,7 @@ class AddUpdate {
     operands.gradients = buffers_.gradients;
     operands.scale = scale;
     operands.scaled = scale != values_.one;
-    if (!input_.strategy.sharded(1)) operands.narrow = buffers_.narrow;
+    if (!input_.strategy.zero_partitions(1)) operands.narrow = buffers_.narrow;
     add_optimizer(build_, input_.recipe.optimizer, operands, input_.recipe.max_value);
     values_.update = operands.inputs;
   }

@@ -82,7 +82,7 @@ void Generator::run_window() {
   const bool keeps = extends_ && ids_.size() < batch_.features.size();
   if (keeps) token_program();  // first, because making it may move the outputs of the other
   StepProgram& p =
-      programs_.get(programs_.whole(extends_ ? Purpose::kPrompt : Purpose::kEvaluation, 1));
+      programs_.compiled(programs_.whole(extends_ ? Purpose::kPrompt : Purpose::kEvaluation, 1));
   programs_.upload(p, batch_, 0, 0, 0);
   p.program->run(programs_.stream());
   cached_ = 0;
@@ -116,7 +116,7 @@ std::vector<double> Generator::mask_of(int64_t window) const {
 }
 
 StepProgram& Generator::token_program() {
-  return programs_.get(programs_.whole(Purpose::kToken, 1));
+  return programs_.compiled(programs_.whole(Purpose::kToken, 1));
 }
 
 // Queues the copy of `tokens` rows to tensor `i` of the cache, behind those that it has.

@@ -16,7 +16,7 @@ void for_each_micro_step(StepPrograms& programs, step::Purpose purpose, const da
                          double learning_rate, int64_t step, exec::SpanRecorder* spans, Run&& run) {
   int64_t row = 0;
   for (const step::StepForm& form : programs.forms(purpose, batch)) {
-    StepProgram& program = programs.get(form);
+    StepProgram& program = programs.compiled(form);
     programs.upload(program, batch, row, learning_rate, step, spans);
     run(program);
     row += form.rows * programs.strategy().batch.shards_of_rank();

@@ -195,7 +195,7 @@ const std::vector<StepForm>& StepPrograms::full_step() {
   return training_step(config_.training.global_batch_size, config_.training.global_batch_size);
 }
 
-StepProgram& StepPrograms::get(const StepForm& form, const step::AfterPass& after) {
+StepProgram& StepPrograms::compiled(const StepForm& form, const step::AfterPass& after) {
   const auto it = programs_.find(form);
   if (it != programs_.end()) return it->second;
   StepProgram p;
@@ -226,12 +226,12 @@ void StepPrograms::add_notes(const std::vector<std::string>& notes) {
   }
 }
 
-StepProgram& StepPrograms::any_program(const step::AfterPass& after) {
+StepProgram& StepPrograms::any_compiled(const step::AfterPass& after) {
   if (inference_)
-    return get(whole(Purpose::kEvaluation, config_.training.global_batch_size), after);
+    return compiled(whole(Purpose::kEvaluation, config_.training.global_batch_size), after);
   const bool apart =
       step::is_asynchronous(config_, world_size());  // the owners update the parameters
-  return get(whole(apart ? Purpose::kMicroStep : Purpose::kTraining, nominal_rows()), after);
+  return compiled(whole(apart ? Purpose::kMicroStep : Purpose::kTraining, nominal_rows()), after);
 }
 
 void StepPrograms::set_stages(std::vector<parallel::StagedLayer> stages) {
@@ -244,7 +244,7 @@ int64_t StepPrograms::nominal_rows() const {
 
 int64_t StepPrograms::parameter_count() {
   int64_t count = 0;
-  for (const model::Parameter& parameter : any_program().values.parameters) {
+  for (const model::Parameter& parameter : any_compiled().values.parameters) {
     if (parameter.trainable) count += graph::element_count(parameter.file_dims);
   }
   return count;

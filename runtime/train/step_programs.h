@@ -69,13 +69,13 @@ class StepPrograms {
   const std::vector<step::StepForm>& full_step();
   // The step form of `rows` rows that are not accumulated.
   step::StepForm whole(step::Purpose purpose, int64_t rows) const;
-  // The program of a step form, made at the first call. Owned by this object.
-  // That call calls `after` after each pass.
-  StepProgram& get(const step::StepForm& form, const step::AfterPass& after = nullptr);
-  // A program in which this rank's parameters have addresses: the training step of nominal_rows()
-  // rows without accumulation; in asynchronous training, where owners update, the micro-step; after
-  // set_inference() the evaluation.
-  StepProgram& any_program(const step::AfterPass& after = nullptr);
+  // The program of a step form. The first call compiles it, and calls `after` after each pass; if
+  // the programs contain collectives, all ranks must make that call. Owned by this object.
+  StepProgram& compiled(const step::StepForm& form, const step::AfterPass& after = nullptr);
+  // compiled() of a form in which this rank's parameters have addresses: the training step of
+  // nominal_rows() rows without accumulation; in asynchronous training, where owners update, the
+  // micro-step; after set_inference() the evaluation.
+  StepProgram& any_compiled(const step::AfterPass& after = nullptr);
   int64_t nominal_rows() const;  // of each micro-batch or virtual shard of a full batch
 
   // Copies rows of a batch, from `first_row` on, to where the program reads them, and the other
@@ -108,14 +108,14 @@ class StepPrograms {
   void set_speeds(std::vector<double> speeds) { strategy_.batch.weights = std::move(speeds); }
   void set_stages(std::vector<parallel::StagedLayer> stages);
   // Nothing will be trained, on one rank: there are no gradients, no state of an optimizer and no
-  // moving average, and any_program() is an evaluation. To be called before the first program.
+  // moving average, and any_compiled() is an evaluation. To be called before the first program.
   void set_inference() { inference_ = true; }
   bool inference() const { return inference_; }
   plugins::host::Stream& stream() { return stream_; }
   exec::Storage& storage() { return storage_; }
   exec::Arena& arena() { return arena_; }
   // In asynchronous training the optimizer state of the range of the flat buffer that this rank
-  // owns (parallel::part_of); nullptr: the optimizer state is in storage(). Not owned.
+  // owns (parallel::owned_range); nullptr: the optimizer state is in storage(). Not owned.
   const exec::Storage* owned_state() const { return owned_state_; }
   void set_owned_state(const exec::Storage* storage) { owned_state_ = storage; }
   uint64_t most_input_bytes() const { return most_input_bytes_; }  // of the programs so far

@@ -94,7 +94,7 @@ struct Trainer::State {
 };
 
 void Trainer::State::initialise() {
-  StepProgram& p = programs.any_program();
+  StepProgram& p = programs.any_compiled();
   const config::Config& c = programs.config();
   std::vector<std::byte> bytes;
   for (const model::Parameter& parameter : p.values.parameters) {
@@ -117,7 +117,7 @@ std::vector<int> Trainer::State::replicas() const {
 // The parameters are equal already, unless the files or programs of the ranks differ.
 void Trainer::State::broadcast_parameters() {
   if (collectives() == nullptr) return;
-  StepProgram& p = programs.any_program();
+  StepProgram& p = programs.any_compiled();
   for (const model::Parameter& parameter : p.values.parameters) {
     if (!p.program->uses(parameter.value) || parameters.layout_of_parts(p, parameter) != nullptr)
       continue;
@@ -132,7 +132,7 @@ void Trainer::State::broadcast_parameters() {
 // will be in proportion to that.
 void Trainer::State::measure_speed() {
   const int64_t rows = programs.nominal_rows();
-  StepProgram& p = programs.get(programs.whole(Purpose::kMicroStep, rows));
+  StepProgram& p = programs.compiled(programs.whole(Purpose::kMicroStep, rows));
   const data::Batch zeros = data::zero_batch(programs.spec(), rows);
   double seconds = 0;
   for (int i = 0; i <= kProbeSteps; ++i) {
@@ -156,7 +156,7 @@ void Trainer::State::agree(const data::Batch& batch, const std::vector<StepForm>
   for (const StepForm& form : forms) {
     // Only collectives of the data axis are compared, because the sizes of those of the tensor and
     // pipeline axes depend on how many samples a rank has.
-    const exec::Program& program = *programs.get(form).program;
+    const exec::Program& program = *programs.compiled(form).program;
     for (std::string& item : program.collective_list(parallel::kStatisticsCommunicator))
       list.push_back(std::move(item));
   }
@@ -178,7 +178,7 @@ StepProgram& Trainer::State::run(Purpose purpose, const data::Batch& batch, doub
 }
 
 StepProgram& Trainer::State::infer(const data::Batch& batch) {
-  StepProgram& p = programs.get(programs.whole(Purpose::kEvaluation, batch.rows));
+  StepProgram& p = programs.compiled(programs.whole(Purpose::kEvaluation, batch.rows));
   programs.upload(p, batch, 0, 0, steps);
   p.program->run(programs.stream());
   return p;
@@ -241,8 +241,8 @@ double Trainer::State::counted_labels(const data::Batch& batch) const {
 
 std::vector<const model::Parameter*> Trainer::State::statistics() {
   std::vector<const model::Parameter*> result;
-  for (const model::Parameter& parameter : programs.any_program().values.parameters) {
-    if (!parameter.trainable && programs.any_program().program->uses(parameter.value))
+  for (const model::Parameter& parameter : programs.any_compiled().values.parameters) {
+    if (!parameter.trainable && programs.any_compiled().program->uses(parameter.value))
       result.push_back(&parameter);
   }
   return result;
@@ -266,7 +266,7 @@ Trainer::~Trainer() = default;
 
 // Reads the file tensor by tensor into place, so that it is never in memory as a whole.
 void Trainer::State::read_weights(const config::Model& model) {
-  StepProgram& p = programs.any_program();
+  StepProgram& p = programs.any_compiled();
   data::TensorStream stream(model.init_from);
   data::FileView header = stream.header();
   check_characters(header.metadata, programs.spec().characters, model.init_from);
@@ -290,7 +290,7 @@ const parallel::BatchSplit& Trainer::split() const { return state_->programs.str
 void Trainer::State::prepare(const data::Batch& batch) {
   const exec::HostSpan span(spans, exec::SpanKind::kPrepare);
   const std::vector<StepForm>& forms = programs.forms(Purpose::kTraining, batch);
-  for (const StepForm& form : forms) programs.get(form);
+  for (const StepForm& form : forms) programs.compiled(form);
   agree(batch, forms);
 }
 
@@ -360,7 +360,7 @@ Evaluation Trainer::evaluate_present(data::Loader& loader, const BatchBegins& be
   constexpr int64_t kSums = 5;
   std::vector<double> sums(kSums * batches, 0.0);
   ValidationMetrics metrics(s.programs.config().validation.metrics, s.programs.spec(),
-                            s.programs.any_program().values.predictions,
+                            s.programs.any_compiled().values.predictions,
                             label_weights(s.programs.config()).ignored);
   const bool reads = metrics.reads_predictions() && s.reports_outputs();
   for (int64_t i = s.programs.rank(); i < batches; i += s.programs.world_size()) {
@@ -435,7 +435,7 @@ data::TensorFile Trainer::gradients(const data::Batch& batch, std::optional<int6
 
 data::TensorFile Trainer::weights() {
   State& s = *state_;
-  StepProgram& p = s.programs.any_program();
+  StepProgram& p = s.programs.any_compiled();
   data::TensorFile file;
   const parallel::StepBuffers& b = p.values.buffers;
   const std::map<ValueId, std::vector<std::byte>> flat = {
@@ -462,7 +462,7 @@ data::TensorFile Trainer::weights() {
 void Trainer::set_weights(const data::TensorFile& file, const std::string& path,
                           const std::vector<std::string>& except) {
   State& s = *state_;
-  StepProgram& p = s.programs.any_program();
+  StepProgram& p = s.programs.any_compiled();
   check_characters(file.metadata, s.programs.spec().characters, path);
   check_weights(file, p.values.parameters, path, except);
   for (const model::Parameter& parameter : p.values.parameters) {
@@ -477,7 +477,7 @@ void Trainer::set_weights(const data::TensorFile& file, const std::string& path,
 void Trainer::share_statistics() {
   State& s = *state_;
   if (s.collectives() == nullptr) return;
-  StepProgram& p = s.programs.any_program();
+  StepProgram& p = s.programs.any_compiled();
   std::vector<std::byte> all;
   for (const model::Parameter* parameter : s.statistics()) {
     const std::vector<std::byte> one = s.programs.read(p, parameter->value);
@@ -497,7 +497,7 @@ void Trainer::share_statistics() {
 void Trainer::check_replicas() {
   State& s = *state_;
   if (s.collectives() == nullptr) return;
-  StepProgram& p = s.programs.any_program();
+  StepProgram& p = s.programs.any_compiled();
   const std::vector<std::byte> bytes =
       s.parameters.flat_bytes(p, p.values.buffers.parameters, p.values.buffers.layout, 3);
   const uint64_t hash =

@@ -31,12 +31,12 @@ constexpr size_t kLongHeaderLines = 150;
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
     {"plugins/host", 4174},     {"plugins/include", 864},    {"plugins/sdk", 2684},
-    {"plugins/validate", 2493}, {"runtime/analysis", 1481},  {"runtime/cli", 3229},
+    {"plugins/validate", 2493}, {"runtime/analysis", 1482},  {"runtime/cli", 3229},
     {"runtime/config", 4233},   {"runtime/data", 6608},      {"runtime/exchange", 1590},
     {"runtime/exec", 4136},     {"runtime/graph", 5551},     {"runtime/launch", 4085},
-    {"runtime/model", 2282},    {"runtime/parallel", 3371},  {"runtime/session", 1466},
+    {"runtime/model", 2282},    {"runtime/parallel", 3372},  {"runtime/session", 1466},
     {"runtime/step", 1627},     {"runtime/system", 538},     {"runtime/tensor", 694},
-    {"runtime/terminal", 419},  {"runtime/tokenizer", 2204}, {"runtime/train", 7056},
+    {"runtime/terminal", 419},  {"runtime/tokenizer", 2204}, {"runtime/train", 7057},
     {"runtime/watch", 1349},
 };
 // The same for all other folders, with scripts. Tests have a twentieth more than they need today,
@@ -70,7 +70,7 @@ const std::map<std::string, size_t> kOtherLines = {
     {"tests/strangers", 2400},
     {"tests/tools", 5500},
     {"tools", 681},
-    {"tools/bench", 968},
+    {"tools/bench", 969},
     {"tools/gpu", 1457},
     {"tools/packaging", 186},
     {"tools/peers", 3346},

@@ -124,7 +124,7 @@ Totals totals(const Session& s) {
   const int64_t passes =
       parallel::micro_steps(s.config.training.global_batch_size, s.trainer->split());
   const uint64_t own = peak_memory_bytes();
-  double values[] = {graph::step_flops((*s.programs->any_program().program).graph(), passes),
+  double values[] = {graph::step_flops((*s.programs->any_compiled().program).graph(), passes),
                      static_cast<double>(own)};
   const bool one_process = s.rank.one_process;
   if (s.rank.collectives != nullptr)
@@ -142,7 +142,7 @@ void print_bench(const Session& s, const BenchArguments& arguments, const Measur
   const double mfu = has_peak ? train::model_flops_utilisation(
                                     *s.programs, train::model_flops(*s.programs), samples)
                               : 0;
-  const exec::Recorded recorded = (*s.programs->any_program().program).recorded();
+  const exec::Recorded recorded = (*s.programs->any_compiled().program).recorded();
   if (!arguments.json) {
     const bool several = s.rank.collectives != nullptr;
     const std::string ranks =
@@ -160,7 +160,7 @@ void print_bench(const Session& s, const BenchArguments& arguments, const Measur
         several && s.rank.one_process ? " of the process with all ranks" : " of the process",
         recorded.operations > 0
             ? fmt::format(", {} of {} operations replayed as {} recording{}", recorded.operations,
-                          (*s.programs->any_program().program).graph().nodes.size(),
+                          (*s.programs->any_compiled().program).graph().nodes.size(),
                           recorded.recordings, recorded.recordings == 1 ? "" : "s")
             : "",
         analysis::explain_memory(scaling));
@@ -183,7 +183,7 @@ void print_bench(const Session& s, const BenchArguments& arguments, const Measur
   j["peak_memory_bytes_all_ranks"] = all.peak;
   if (all.load.utilisation) j["device_utilisation"] = *all.load.utilisation;
   if (all.load.memory_bytes) j["device_memory_bytes"] = *all.load.memory_bytes;
-  j["operations"] = (*s.programs->any_program().program).graph().nodes.size();
+  j["operations"] = (*s.programs->any_compiled().program).graph().nodes.size();
   j["recorded_operations"] = recorded.operations;
   auto scaled = nlohmann::ordered_json::parse(analysis::to_json(scaling));
   j["predicted_step_ms"] = scaled["predicted_step_ms"];
@@ -201,7 +201,7 @@ void bench_rank(Session& s, const BenchArguments& arguments) {
   if (s.rank.main()) session::print_notes(*s.programs);
   if (arguments.layers) {
     data::Loader loader = make_loader(s);
-    return print_layers(s, s.programs->any_program(), arguments.steps,
+    return print_layers(s, s.programs->any_compiled(), arguments.steps,
                         [&]() -> const data::Batch& { return loader.next(); });
   }
   const Measured measured = measure(s, arguments.steps);

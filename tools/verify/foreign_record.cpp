@@ -123,7 +123,7 @@ class Values {
  public:
   Values(std::string path, train::StepPrograms& programs, const step::StepForm& form)
       : path_(std::move(path)),
-        program_(programs.get(form)),
+        program_(programs.compiled(form)),
         network_(network_of(programs, form)),
         names_(value_names(program_.graph(), program_.values.first_added)) {}
 

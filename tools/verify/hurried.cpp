@@ -37,7 +37,7 @@ Tensors run_step(train::StepPrograms& programs, const StepStart& start, Pace pac
 // optimizer's state for them, also the name of the parameter that `element` belongs to.
 std::string name_of(train::StepPrograms& programs, const std::string& name,
                     const data::HostTensor& tensor, size_t element) {
-  const train::StepProgram& p = programs.any_program();
+  const train::StepProgram& p = programs.any_compiled();
   for (const model::Parameter& parameter : p.values.parameters) {
     const graph::Value& value = p.graph().value(parameter.value);
     if (value.base != p.values.buffers.parameters || value.base == graph::kNone ||

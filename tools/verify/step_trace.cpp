@@ -61,7 +61,7 @@ bool StepTrace::is_state(const train::StepProgram& program, ValueId id) const {
 }
 
 Tensors StepTrace::state() {
-  train::StepProgram& p = programs_.any_program();
+  train::StepProgram& p = programs_.any_compiled();
   Tensors state;
   for (ValueId id = 0; id < p.values.first_added; ++id) {
     if (!is_state(p, id)) continue;
@@ -73,7 +73,7 @@ Tensors StepTrace::state() {
 }
 
 void StepTrace::set_state(const Tensors& state, const std::string& source) {
-  train::StepProgram& p = programs_.any_program();
+  train::StepProgram& p = programs_.any_compiled();
   for (ValueId id = 0; id < p.values.first_added; ++id) {
     if (!is_state(p, id)) continue;
     const Value& value = p.graph().value(id);
@@ -146,7 +146,7 @@ uint64_t StepTrace::bytes(const data::Batch& batch) {
   uint64_t sum = 0;
   for (const auto& [name, tensor] : state()) sum += tensor.bytes.size();
   for (const step::StepForm& key : programs_.forms(step::Purpose::kTraining, batch)) {
-    const train::StepProgram& p = programs_.get(key);
+    const train::StepProgram& p = programs_.compiled(key);
     for (size_t node = 0; node < p.graph().nodes.size(); ++node) {
       for (const ValueId id : written(p, node)) sum += graph::canonical_bytes(p.graph().value(id));
     }
@@ -156,7 +156,7 @@ uint64_t StepTrace::bytes(const data::Batch& batch) {
 
 double StepTrace::tolerance() {
   double tolerance = 1e-9;
-  for (const Value& value : programs_.any_program().graph().values) {
+  for (const Value& value : programs_.any_compiled().graph().values) {
     if (value.dtype == RT_FLOAT32) tolerance = std::max(tolerance, 1e-4);
     if (value.dtype == RT_FLOAT16 || value.dtype == RT_BFLOAT16) tolerance = 2e-2;
   }
@@ -164,7 +164,7 @@ double StepTrace::tolerance() {
 }
 
 double StepTrace::tolerance_with_claims() {
-  const train::StepProgram& p = programs_.any_program();
+  const train::StepProgram& p = programs_.any_compiled();
   double widest = tolerance();
   for (const graph::Node& node : p.graph().nodes) {
     if (node.collective || node.outputs.empty()) continue;

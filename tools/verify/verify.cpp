@@ -82,7 +82,7 @@ std::shared_ptr<train::StepPrograms> other_programs(const Session& s, const std:
 // The operations that the device refuses, so that its fallback device runs them.
 std::set<std::string> fallback_operations(const Session& s) {
   std::set<std::string> operations;
-  for (const graph::Node& node : s.programs->any_program().graph().nodes) {
+  for (const graph::Node& node : s.programs->any_compiled().graph().nodes) {
     if (node.on_fallback) operations.insert(node.op);
   }
   return operations;

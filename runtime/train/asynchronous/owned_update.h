@@ -23,8 +23,8 @@ namespace runtime::train {
 // the size of a gradient.
 class OwnedUpdate {
  public:
-  // `parameters`: initial values of the range. `layout`: of the range (parallel::part_of), with its
-  // parameter groups; may be empty if there is one group. `options.collectives` is not used.
+  // `parameters`: initial values of the range. `layout`: of the range (parallel::owned_range), with
+  // its parameter groups; may be empty if there is one group. `options.collectives` is not used.
   OwnedUpdate(const config::Optimizer& optimizer, const std::vector<std::byte>& parameters,
               rt_dtype dtype, int items, std::shared_ptr<plugins::host::Device> device,
               const exec::CompileOptions& options, const parallel::FlatLayout& layout = {});

@@ -34,9 +34,9 @@ Asynchronous::Asynchronous(const config::Config& config,
       trainer_(trainer),
       programs_(programs),
       collectives_(*programs.collectives()) {
-  const StepProgram& p = programs_.any_program();
+  const StepProgram& p = programs_.any_compiled();
   const parallel::FlatLayout layout =
-      parallel::part_of(p.values.buffers.layout, programs_.rank(), programs_.world_size());
+      parallel::owned_range(p.values.buffers.layout, programs_.rank(), programs_.world_size());
   const uint64_t bytes = layout.bytes;
   const std::string& flat = name_of(p, p.values.buffers.parameters);
   owned_ = std::make_unique<OwnedUpdate>(
@@ -136,7 +136,8 @@ WorkItem Asynchronous::compute(const data::Batch& batch, const Schedule& schedul
   item.weight = weight_of_step(batch, config_.training.global_batch_size);
   {
     const exec::HostSpan span(spans_, exec::SpanKind::kPrepare);
-    for (const auto& form : programs_.forms(step::Purpose::kMicroStep, batch)) programs_.get(form);
+    for (const auto& form : programs_.forms(step::Purpose::kMicroStep, batch))
+      programs_.compiled(form);
   }
   const auto run = [&](StepProgram& p) {
     {
@@ -158,7 +159,7 @@ ItemGradient Asynchronous::gradient_of(const WorkItem& item, const data::Batch& 
                         batch.valid,
                         {},
                         item.weight};
-  const StepProgram& p = programs_.any_program();
+  const StepProgram& p = programs_.any_compiled();
   const std::string& flat = name_of(p, p.values.buffers.gradients);
   for (int owner = 0; owner < programs_.world_size(); ++owner) {
     gradient.ranges.push_back(
@@ -173,7 +174,7 @@ void Asynchronous::receive_parameters() {
 }
 
 void Asynchronous::write_parameters(const std::vector<Bytes>& ranges) {
-  const StepProgram& p = programs_.any_program();
+  const StepProgram& p = programs_.any_compiled();
   uint64_t begin = 0;
   for (const Bytes& range : ranges) {
     programs_.write_buffer(name_of(p, p.values.buffers.parameters), begin, range);

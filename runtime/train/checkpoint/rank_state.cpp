@@ -15,7 +15,7 @@ class Collect {
   Collect(StepPrograms& programs, Writers writers)
       : programs_(programs),
         writers_(writers),
-        program_(programs.any_program()),
+        program_(programs.any_compiled()),
         strategy_(programs.strategy()),
         element_(graph::dtype_bytes(programs.dtype())) {}
 
@@ -139,7 +139,7 @@ uint64_t most_written_bytes(StepPrograms& programs) {
   // A rank that is only planned owns nothing yet.
   if (step::is_asynchronous(programs.config(), programs.world_size()) &&
       programs.owned_state() == nullptr)
-    own += programs.any_program().values.buffers.layout.bytes / programs.world_size() *
+    own += programs.any_compiled().values.buffers.layout.bytes / programs.world_size() *
            step::optimizer_state(programs.config().optimizer).size();
   return own + *std::max_element(shared.begin(), shared.end());
 }

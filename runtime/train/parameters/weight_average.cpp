@@ -13,7 +13,7 @@ constexpr char kParameters[] = "parameters";
 
 // The bytes of a persistent buffer; 0 if this rank has no parameters.
 uint64_t WeightAverage::bytes(const char* name) const {
-  programs_.any_program();  // makes the buffers
+  programs_.any_compiled();  // makes the buffers
   return programs_.storage().bytes(name);
 }
 
@@ -23,7 +23,7 @@ void WeightAverage::start() {
   if (weights.size() == bytes(step::kAverage))
     return programs_.write_buffer(step::kAverage, 0, weights);
   for (const parallel::Held& h :
-       parallel::held(programs_.any_program().values.buffers.layout, {0, weights.size()},
+       parallel::held(programs_.any_compiled().values.buffers.layout, {0, weights.size()},
                       programs_.rank(), programs_.world_size())) {
     const auto from = weights.begin() + static_cast<std::ptrdiff_t>(h.begin);
     programs_.write_buffer(step::kAverage, h.at,
@@ -37,7 +37,7 @@ std::vector<std::byte> WeightAverage::put_in_place() {
   restore(
       trained.size() == bytes(step::kAverage)
           ? programs_.read_buffer(step::kAverage)
-          : parameters_.gathered(step::kAverage, programs_.any_program().values.buffers.layout));
+          : parameters_.gathered(step::kAverage, programs_.any_compiled().values.buffers.layout));
   return trained;
 }
 

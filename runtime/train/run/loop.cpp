@@ -145,9 +145,9 @@ class Loop {
     if (asynchronous_) return;  // another order of updates rounds in another way, too
     const int64_t last = loader_->rows_of_batch(steps_per_epoch_ - 1);
     const int64_t before = (steps_per_epoch_ - 1) * config_.training.global_batch_size;
-    for (const auto& form : programs_.full_step()) programs_.get(form);
+    for (const auto& form : programs_.full_step()) programs_.compiled(form);
     for (const auto& form : programs_.training_step(last, std::min(last, train_size_ - before)))
-      programs_.get(form);
+      programs_.compiled(form);
     validator_.make_programs();
   }
 

@@ -119,7 +119,7 @@ void Validator::make_programs() {
   if (!loader_) return;
   const int64_t batches = loader_->batches_per_epoch();
   for (int64_t i = 0; i < batches; i += std::max<int64_t>(1, batches - 1))
-    programs_.get(programs_.whole(step::Purpose::kEvaluation, loader_->rows_of_batch(i)));
+    programs_.compiled(programs_.whole(step::Purpose::kEvaluation, loader_->rows_of_batch(i)));
 }
 
 }  // namespace runtime::train

@@ -173,8 +173,8 @@ TEST_F(Plans, RolesAreThoseOfRanksThatArePlannedAlone) {
       for (const RolePlan& role : p.roles) {
         train::StepPrograms alone(config_, shared.spec, shared.device, shared.options,
                                   train::PlannedRank{role.ranks.front(), ranks});
-        alone.any_program();
-        alone.get(alone.full_step().back());
+        alone.any_compiled();
+        alone.compiled(alone.full_step().back());
         const RankMemory memory = memory_of(alone);
         EXPECT_EQ(role.memory.parameters, memory.parameters) << role.layers;
         EXPECT_EQ(role.memory.total(), memory.total()) << role.layers;
@@ -201,7 +201,7 @@ TEST_F(Plans, NoMemoryIsTakenForWhatIsPlanned) {
   const Planner p = planner();
   const uint64_t before = p.device->memory_info().allocated_bytes;
   train::StepPrograms programs(config_, p.spec, p.device, p.options, train::PlannedRank{0, 2});
-  exec::Program& program = *programs.any_program().program;
+  exec::Program& program = *programs.any_compiled().program;
   EXPECT_EQ(p.device->memory_info().allocated_bytes, before);
   EXPECT_THROW(program.run(programs.stream()), CommunicationError);
 }

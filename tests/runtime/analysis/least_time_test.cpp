@@ -30,7 +30,7 @@ mixed_precision = ")" + precision + "\"\n");
   const data::DatasetPair data = train::open_data(config, "");
   train::StepPrograms programs(config, data.train->spec(), test::open_device(device),
                                exec::CompileOptions{{.tune = exec::Tune::kOff}});
-  return least_time(*programs.any_program().program, passes, kLimits);
+  return least_time(*programs.any_compiled().program, passes, kLimits);
 }
 
 TEST(LeastTime, IsTheSumOverTheKernels) {

@@ -91,7 +91,7 @@ TEST(FlatLayout, APartOfTheWholeHasPartsOfBuckets) {
   FlatLayout layout;
   layout.bytes = 1024;
   layout.buckets = {{0, 256, {128}}, {256, 768, {640}}, {768, 1024, {1024}}};
-  const FlatLayout part = part_of(layout, 1, 2);  // bytes 512..1023
+  const FlatLayout part = owned_range(layout, 1, 2);  // bytes 512..1023
   EXPECT_EQ(part.bytes, 512u);
   ASSERT_EQ(part.buckets.size(), 2u);
   EXPECT_EQ(part.buckets[0].end, 256u);
@@ -107,9 +107,9 @@ TEST(FlatLayout, ABufferThatIsTooLargeIsCutBetweenBuckets) {
   ASSERT_EQ(layout.buckets.size(), 2u);
   EXPECT_EQ(layout.buckets[1].end, 768u);
   EXPECT_TRUE(lay_out({256, 128, 64, 300}, {.largest_buffer = 832}).cuts.empty());
-  FlatLayout part = part_of(layout, 0, 2);
+  FlatLayout part = owned_range(layout, 0, 2);
   EXPECT_EQ(part.cuts, std::vector<uint64_t>{256});
-  part = part_of(layout, 1, 2);
+  part = owned_range(layout, 1, 2);
   EXPECT_TRUE(part.cuts.empty());
 }
 

@@ -16,16 +16,16 @@ std::vector<std::byte> numbered(size_t count) {
 
 TEST(Split, UnitsAreDealtOutEvenly) {
   const Split heads = {.axis = 1, .blocks = 3, .whole = 10, .unit = 2};
-  EXPECT_EQ(part_of(heads, 0, 2).length, 6);
-  EXPECT_EQ(part_of(heads, 1, 2).begin, 6);
-  EXPECT_EQ(part_of(heads, 1, 2).length, 4);
-  EXPECT_EQ(local_dims({4, 30}, part_of(heads, 1, 2)), (Dims{4, 12}));
-  EXPECT_EQ(whole_dims({4, 12}, part_of(heads, 1, 2)), (Dims{4, 30}));
+  EXPECT_EQ(slice_of(heads, 0, 2).length, 6);
+  EXPECT_EQ(slice_of(heads, 1, 2).begin, 6);
+  EXPECT_EQ(slice_of(heads, 1, 2).length, 4);
+  EXPECT_EQ(local_dims({4, 30}, slice_of(heads, 1, 2)), (Dims{4, 12}));
+  EXPECT_EQ(whole_dims({4, 12}, slice_of(heads, 1, 2)), (Dims{4, 30}));
 }
 
 // Two rows of two blocks of three elements.
 TEST(Split, CutTakesAPartOfEveryBlock) {
-  const Split s = part_of({.axis = 1, .blocks = 2, .whole = 3}, 1, 2);
+  const Split s = slice_of({.axis = 1, .blocks = 2, .whole = 3}, 1, 2);
   const std::vector<std::byte> part = cut(numbered(12), {2, 6}, s);
   EXPECT_EQ(part,
             (std::vector<std::byte>{std::byte{2}, std::byte{5}, std::byte{8}, std::byte{11}}));
@@ -39,14 +39,14 @@ TEST(Split, JoinIsTheInverse) {
     for (const int ranks : {1, 2, 3}) {
       std::vector<std::vector<std::byte>> parts;
       for (int r = 0; r < ranks; ++r)
-        parts.push_back(cut(whole, dims, s.is_whole() ? s : part_of(s, r, ranks)));
+        parts.push_back(cut(whole, dims, s.is_whole() ? s : slice_of(s, r, ranks)));
       EXPECT_EQ(join(parts, dims, s), whole);
     }
   }
 }
 
 TEST(Split, AFlattenedImageIsCutInEveryPixel) {
-  const Split channels = part_of({.axis = 3, .whole = 8}, 0, 2);
+  const Split channels = slice_of({.axis = 3, .whole = 8}, 0, 2);
   const auto flat = through_view(channels, {2, 3, 3, 8}, {2, 72});
   ASSERT_TRUE(flat);
   EXPECT_EQ(flat->axis, 1);
@@ -60,7 +60,7 @@ TEST(Split, AFlattenedImageIsCutInEveryPixel) {
 TEST(Split, ThroughAViewOfHeads) {
   Split heads;
   heads.axis = 2, heads.whole = 24, heads.unit = 4;
-  heads = part_of(heads, 1, 2);
+  heads = slice_of(heads, 1, 2);
   const auto apart = through_view(heads, {2, 3, 24}, {2, 3, 6, 4});
   ASSERT_TRUE(apart);
   EXPECT_EQ(apart->axis, 2);

@@ -204,9 +204,9 @@ graph::Graph plan(const config::Config& config, const PlannedRank& rank, step::P
   const data::SampleSpec spec = open_data(config, nullptr).train->spec();
   StepPrograms programs(config, spec, device, {{.tune = exec::Tune::kOff}}, rank);
   if (purpose == step::Purpose::kTraining)
-    return programs.get(programs.full_step().at(0)).program->graph();
+    return programs.compiled(programs.full_step().at(0)).program->graph();
   const int64_t rows = purpose == step::Purpose::kEvaluation ? 3 : programs.nominal_rows();
-  return programs.get(programs.whole(purpose, rows)).program->graph();
+  return programs.compiled(programs.whole(purpose, rows)).program->graph();
 }
 
 enum class Outcome { kCompletes, kRefused, kFails };

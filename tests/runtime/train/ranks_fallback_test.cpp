@@ -54,7 +54,7 @@ void expect_same_bits(const std::string& toml, int ranks, const char* refused,
   std::vector<std::string> notes;
   options.after_step = [&](StepPrograms& programs, Trainer&, int rank, int) {
     if (rank != 0) return;
-    for (const graph::Node& node : programs.any_program().graph().nodes)
+    for (const graph::Node& node : programs.any_compiled().graph().nodes)
       (node.on_fallback ? moved : own).insert(node.op);
     notes = programs.notes();
   };

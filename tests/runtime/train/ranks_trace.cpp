@@ -35,7 +35,7 @@ data::HostTensor vector(const std::vector<double>& values) {
 
 // Compiles the program of the step again, without the collectives of one layer.
 void leave_out(StepPrograms& programs, const step::StepForm& form, const std::string& layer) {
-  StepProgram& p = programs.get(form);
+  StepProgram& p = programs.compiled(form);
   exec::DeviceTarget target(programs.device(), programs.options().target);
   step::Step step =
       step::compile_step({programs.model(), programs.recipe(), programs.strategy(), form}, target);

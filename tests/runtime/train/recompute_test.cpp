@@ -49,8 +49,8 @@ class RecomputeTest : public testing::TestWithParam<std::string> {
     EXPECT_TRUE(same_bits(again.trainer->weights(), kept.trainer->weights()));
     const data::Batch& batch = kept.loader->next();
     EXPECT_TRUE(same_bits(again.trainer->gradients(batch), kept.trainer->gradients(batch)));
-    EXPECT_GT(again.programs->any_program().program->graph().nodes.size(),
-              kept.programs->any_program().program->graph().nodes.size());
+    EXPECT_GT(again.programs->any_compiled().program->graph().nodes.size(),
+              kept.programs->any_compiled().program->graph().nodes.size());
   }
 };
 INSTANTIATE_TEST_SUITE_P(Backends, RecomputeTest, testing::Values("reference", "cpu", "simulated"),
@@ -66,8 +66,8 @@ TEST_P(RecomputeTest, MicroStepsHaveTheSameBits) {
 
 TEST_P(RecomputeTest, ActivationsNeedAFractionOfTheMemory) {
   Job kept(kDeepMlp, GetParam()), again(kDeepMlp, GetParam(), kRecompute);
-  const uint64_t before = kept.programs->any_program().program->memory().arena;
-  const uint64_t after = again.programs->any_program().program->memory().arena;
+  const uint64_t before = kept.programs->any_compiled().program->memory().arena;
+  const uint64_t after = again.programs->any_compiled().program->memory().arena;
   RecordProperty("arena_kept", std::to_string(before));
   RecordProperty("arena_recomputed", std::to_string(after));
   EXPECT_LT(static_cast<double>(after), 0.35 * static_cast<double>(before))

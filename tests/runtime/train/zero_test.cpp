@@ -288,7 +288,7 @@ Held held(int ranks, int stage) {
     for (int i = 0; i < 2; ++i) trainer.step(loader.next(), 0.01);
     trainer.next_result(true);
     if (!rank.main()) return;
-    const exec::MemoryReport& memory = programs->any_program().program->memory();
+    const exec::MemoryReport& memory = programs->any_compiled().program->memory();
     held = {memory.parameters + memory.gradients_and_state + memory.packed, passing(memory),
             programs->storage().total_bytes(), device->memory_info().allocated_bytes};
   });

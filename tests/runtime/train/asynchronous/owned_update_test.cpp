@@ -114,7 +114,7 @@ TEST_P(OwnedUpdateTest, VectorsHaveNoWeightDecay) {
   whole.buckets = {{0, 192 * 8, {160 * 8}}, {192 * 8, 320 * 8, {256 * 8}}};
   const Numbers start = test::random_numbers(160, 4);
   for (const int rank : {0, 1}) {
-    const parallel::FlatLayout layout = parallel::part_of(whole, rank, 2);
+    const parallel::FlatLayout layout = parallel::owned_range(whole, rank, 2);
     OwnedUpdate range(optimizer, exec::encode(start, RT_FLOAT64), RT_FLOAT64, 1,
                       test::open_device(GetParam()), {{.tune = exec::Tune::kOff}}, layout);
     const Numbers g = test::random_numbers(160, 5);

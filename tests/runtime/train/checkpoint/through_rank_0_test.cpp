@@ -109,7 +109,7 @@ TEST(ThroughRank0, NamesTheRankWhoseNumbersAreNotFinite) {
     options.collectives = &rank.collectives;
     StepPrograms programs(config, open_data(config, nullptr).train->spec(),
                           test::open_device("reference"), options);
-    programs.any_program();
+    programs.any_compiled();
     for (const HeldTensor& held : held_tensors(programs)) {
       const float nan = std::numeric_limits<float>::quiet_NaN();
       if (rank.rank == 1 && held.name.starts_with(kStatisticsGroup))
