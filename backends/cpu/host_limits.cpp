@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include <cstddef>
+#include <mutex>
 #include <string>
 
 #include "backends/cpu/system.h"
@@ -32,9 +33,13 @@ std::string address_limit() {
 
 }  // namespace
 
+// The map counts for the limit of the address space alone. One thread at a time: ranks of one
+// process try together, and would take the room from each other.
 void require_headroom() {
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
   void* const place =
-      mmap(nullptr, kHeadroom, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      mmap(nullptr, kHeadroom, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (place != MAP_FAILED) {
     munmap(place, kHeadroom);
     return;

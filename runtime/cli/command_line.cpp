@@ -409,14 +409,18 @@ void add_config(CLI::App& app) {
 // probably meant; CLI11 would only say that a command is missing.
 void check_command(const CLI::App& app, const std::string& word, char** argv) {
   // The second word of a command may also name a program: `plugins check` is runtime-plugins-check.
+  if (word.starts_with('-')) return;
   if (argv[2] != nullptr) {
+    const std::string both = word + "-" + argv[2];
+    if (const auto own = own_command(both)) become(*own, argv + 3);
     for (const ExternalCommand& command : external_commands())
-      if (command.name == word + "-" + argv[2]) become(command, argv + 3);
+      if (command.name == both) become(command, argv + 3);
   }
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     names.push_back(command->get_name());
-  if (word.starts_with('-') || std::find(names.begin(), names.end(), word) != names.end()) return;
+  if (std::find(names.begin(), names.end(), word) != names.end()) return;
+  if (const auto own = own_command(word)) become(*own, argv + 2);
   for (const ExternalCommand& command : external_commands()) {
     if (command.name == word) become(command, argv + 2);
     names.push_back(command.name);

@@ -1,6 +1,6 @@
-// The commands of the `runtime` program: the arguments of each and the function that runs it. Only
-// command_line.cpp, which fills the arguments, includes the parser, whose header compiles slowly. A
-// command throws runtime::Error or plugins::host::Error, which main() turns into an exit code.
+// The commands of the `runtime` program: the arguments of each and the function that runs it. The
+// parser is not included here, because its header compiles slowly. A command throws runtime::Error
+// or plugins::host::Error, which main() turns into an exit code.
 #ifndef RUNTIME_CLI_COMMANDS_H_
 #define RUNTIME_CLI_COMMANDS_H_
 

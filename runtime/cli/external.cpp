@@ -59,9 +59,16 @@ std::string output_until(const launch::Child& child, Clock::time_point limit) {
   }
 }
 
+// The folder of this program, and its libexec folder.
+std::vector<fs::path> own_folders() {
+  const fs::path here = plugins::host::program_path().parent_path();
+  if (here.empty()) return {};
+  return {here, (here / "../libexec/runtime").lexically_normal()};
+}
+
 }  // namespace
 
-std::string help_of(const ExternalCommand& command, const std::string& sub) {
+std::string help_of(const ExternalCommand& command, const std::string& sub, int seconds) {
   launch::ChildSpec spec;
   spec.name = spec.program = command.program.string();
   spec.arguments = {spec.program, "--help"};
@@ -69,20 +76,24 @@ std::string help_of(const ExternalCommand& command, const std::string& sub) {
   for (char** variable = environ; *variable != nullptr; ++variable)
     spec.environment.emplace_back(*variable);
   const launch::Child child = launch::start(spec);
-  std::string text = output_until(child, Clock::now() + std::chrono::seconds(2));
+  std::string text = output_until(child, Clock::now() + std::chrono::seconds(seconds));
   kill(-child.pid, SIGKILL);
   while (waitpid(child.pid, nullptr, 0) < 0 && errno == EINTR) {
   }
   return text;
 }
 
+std::optional<ExternalCommand> own_command(const std::string& name) {
+  for (const fs::path& folder : own_folders()) {
+    fs::path file = folder / (std::string(kPrefix) + name);
+    if (is_program(file)) return ExternalCommand{name, std::move(file), true};
+  }
+  return std::nullopt;
+}
+
 std::vector<ExternalCommand> external_commands() {
   std::map<std::string, ExternalCommand> found;
-  const fs::path here = plugins::host::program_path().parent_path();
-  if (!here.empty()) {
-    add_folder(here, true, found);
-    add_folder((here / "../libexec/runtime").lexically_normal(), true, found);
-  }
+  for (const fs::path& folder : own_folders()) add_folder(folder, true, found);
   const char* const path = std::getenv("PATH");
   std::istringstream folders(path == nullptr ? "" : path);
   // A relative folder would make the command depend on where the program was started.
@@ -96,7 +107,7 @@ std::vector<ExternalCommand> external_commands() {
 std::string description_of(const ExternalCommand& command) {
   if (!command.own) return command.program.string();
   try {
-    std::istringstream lines(help_of(command));
+    std::istringstream lines(help_of(command, "", 2));
     std::string line;
     while (std::getline(lines, line) && line.empty()) {
     }

@@ -5,6 +5,7 @@
 #define RUNTIME_CLI_EXTERNAL_H_
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,13 +25,17 @@ struct ExternalCommand {
 // read are passed over.
 std::vector<ExternalCommand> external_commands();
 
+// Returns the program of this name beside this executable or in its libexec folder, whose folders
+// need not be readable.
+std::optional<ExternalCommand> own_command(const std::string& name);
+
 // Replaces this process by the program, with `arguments` (ended by a null pointer) behind its name.
 // Throws ConfigurationError if the system cannot start it.
 [[noreturn]] void become(const ExternalCommand& command, char** arguments);
 
-// Returns what an own command prints for --help within two seconds. `sub` is a command of this
+// Returns what an own command prints for --help within some seconds. `sub` is a command of this
 // command, whose help is wanted instead; "" is none.
-std::string help_of(const ExternalCommand& command, const std::string& sub = "");
+std::string help_of(const ExternalCommand& command, const std::string& sub = "", int seconds = 10);
 
 // Returns what the command does: the first line that the --help of an own command prints within two
 // seconds. A command that was found in PATH is not started, and its path stands there instead.

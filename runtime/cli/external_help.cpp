@@ -22,27 +22,35 @@ std::string description_in(const std::string& line) {
   return text == std::string::npos ? "" : line.substr(text);
 }
 
-// Reads "-h,--help   Print this" or "--steps INT:POSITIVE   The steps": behind one space is a type.
+// Reads "-h,--help   Print this" or "--steps INT:POSITIVE Needs: --data   The steps": behind the
+// names is a type, if the option takes a value, and what CLI11 says of other options.
 CompletedOption option_in(const std::string& line) {
   const size_t end = std::min(line.find(' '), line.size());
   CompletedOption option;
   option.names = split(line.substr(0, end), ',');
   option.help = description_in(line);
-  option.takes_value = end + 1 < line.size() && line[end + 1] != ' ';
+  std::string type = line.substr(end, line.find("  ", end) - end);
+  for (const char* other : {" Needs: ", " Excludes: "})
+    type.resize(std::min(type.find(other), type.size()));
+  option.takes_value = !type.empty();
   const size_t begin = line.find('{', end), close = line.find('}', end);
   if (option.takes_value && begin < close && close != std::string::npos)
     option.choices = split(line.substr(begin + 1, close - begin - 1), ',');
   return option;
 }
 
-// The lines of a section of a help: those that are indented by two spaces, without these.
+// The lines of a section of a help: those that are indented by two spaces, without these. Where the
+// names are long, the description is the next line.
 std::vector<std::string> lines_of(const std::string& help, const std::string& section) {
   std::vector<std::string> lines;
   bool inside = false;
   for (const std::string& line : split(help, '\n')) {
     if (!line.starts_with("  ")) inside = line == section;
-    if (inside && line.starts_with("  ") && line.find_first_not_of(' ') == 2)
-      lines.push_back(line.substr(2));
+    const size_t begin = line.find_first_not_of(' ');
+    if (!inside || begin == std::string::npos) continue;
+    if (begin == 2) lines.push_back(line.substr(2));
+    if (begin > 2 && !lines.empty() && lines.back().find("  ") == std::string::npos)
+      lines.back() += "  " + line.substr(begin);
   }
   return lines;
 }

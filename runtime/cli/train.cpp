@@ -60,18 +60,18 @@ void tell(const std::string& text) { std::cerr << text << std::endl; }
 
 void run_train(const TrainArguments& arguments, Outcome& outcome) {
   const config::Config config = configuration_of(arguments);
-  std::optional<train::StopSignal> stop;
-  const auto pending = [&] { return stop ? stop->pending() : 0; };
+  // It holds the lock of the folder until the plugins have ended.
+  session::Training training{config, arguments.max_steps};
+  const auto pending = [&] { return training.stop ? training.stop->pending() : 0; };
   launch::Job job(config, host_services([&] { return pending() != 0; }), /*writes=*/true);
   if (!job.runs_here()) {
     outcome.exit_code = job.start_processes(outcome.arguments);
     return;
   }
-  stop.emplace(stop_texts(config), launch::device_silence);
+  training.stop.emplace(stop_texts(config), launch::device_silence);
   try {
     job.join();
     session::Datasets datasets;
-    session::Training training{config, arguments.max_steps, *stop};
     if (const auto chosen = session::agree_on_mesh(job, datasets)) {
       training.config.parallelism = chosen->config.parallelism;
       training.choice =

@@ -48,7 +48,8 @@ class Job {
   // Finds out how the ranks run: in this process if it is a rank (started by mpirun, srun, torchrun
   // or the launcher of this program) or if the configuration asks for one; else launch.ranks of
   // them in the way that the communication plugin says (rt_comm_properties.ranks), as threads or as
-  // processes of this program. `services` are those of the plugins. `writes`: whether the job makes
+  // processes of this program; for that it looks for plugins. Signals are to be blocked before
+  // join(). `services` are those of the plugins. `writes`: whether the job makes
   // files; then a process that a launcher has started among several, but not as a rank, is refused.
   Job(config::Config config, plugins::host::HostServices services, bool writes = false);
   ~Job();

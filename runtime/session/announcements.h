@@ -15,7 +15,7 @@ namespace runtime::session {
 void announce_begin(const Session& session, train::Reporter& reporter);
 
 // Says what was done, where the weights are and which command comes next: it uses the file `best`,
-// the average if there is one. `max_steps`: see TrainingLimits. Only rank 0 calls it.
+// the average if there is one. `max_steps`: see Training. Only rank 0 calls it.
 void announce_end(const Session& session, const train::RunResult& result, const std::string& file,
                   const std::string& best, int64_t max_steps, train::Reporter& reporter);
 

@@ -125,8 +125,8 @@ int train_on_rank(Session& session, Training& training) {
       begin_training(training, session, per_epoch, steps);
   // Ranks that are threads receive one signal together, so only rank 0 looks for it.
   if (session.rank.main() || !session.rank.one_process) {
-    options.stop = [&] { return training.stop.pending(); };
-    options.stop_after_checkpoint = [&] { return training.stop.after_checkpoint(); };
+    options.stop = [&] { return training.stop->pending(); };
+    options.stop_after_checkpoint = [&] { return training.stop->after_checkpoint(); };
   }
   add_checkpoints(options, session, *reporter);
   const train::RunResult result = train::run_training(
@@ -146,7 +146,7 @@ int train_on_rank(Session& session, Training& training) {
   if (session.rank.main()) {
     announce_end(session, result, file, best, training.max_steps, *reporter);
     reporter->finish();
-    training.stop.everything_is_saved();
+    training.stop->everything_is_saved();
   }
   return result.signal == 0 ? 0 : 128 + result.signal;
 }

@@ -17,7 +17,8 @@ namespace runtime::session {
 struct Training {
   config::Config config;  // as it is saved
   int64_t max_steps = 0;  // the steps after which training stops; 0: as the configuration says
-  train::StopSignal& stop;
+  // Made before any thread, in a process that computes.
+  std::optional<train::StopSignal> stop = {};
   std::optional<train::RunFolder> folder = {};  // in the process of rank 0
   std::string choice = {};                      // the mesh that was chosen, as text
 };

@@ -153,16 +153,21 @@ static void read_word(const char* key, const char* value) {
   }
 }
 
+/* Whether this process computes: `runtime verify` and `runtime bench` are programs of their own. */
+static int is_runtime(void) {
+  return is_program("runtime") || is_program("runtime-verify") || is_program("runtime-bench");
+}
+
 __attribute__((constructor)) static void read_fault(void) {
   const char* const text = getenv("CHAOS");
   char words[kTextBytes];
-  if (getenv("CHAOS_WATCH") != NULL && is_program("runtime")) watch_begin();
+  if (getenv("CHAOS_WATCH") != NULL && is_runtime()) watch_begin();
   if (text == NULL) return;
   copy_text(words, sizeof(words), text);
   const char* const program = strstr(text, "program=");
-  char wanted[64] = "runtime";
+  char wanted[64] = "";
   if (program != NULL) sscanf(program, "program=%63[^:]", wanted);
-  is_armed = is_program(wanted);
+  is_armed = program != NULL ? is_program(wanted) : is_runtime();
   fault.short_bytes = -1;
   fault.times = 1;
   char* rest = NULL;

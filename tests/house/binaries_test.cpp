@@ -39,22 +39,30 @@ std::set<std::string> needed_libraries(const std::string& file) {
   return names;
 }
 
-TEST(Binaries, TheProgramLinksNoVendorsLibrary) {
-  const std::set<std::string> needed = needed_libraries(RUNTIME_PROGRAM);
-  ASSERT_TRUE(needed.contains("libc")) << "readelf of binutils is needed";
+// The programs that compute.
+const char* const kPrograms[] = {RUNTIME_PROGRAM, RUNTIME_PROGRAM "-verify",
+                                 RUNTIME_PROGRAM "-bench"};
+
+TEST(Binaries, TheProgramsLinkNoVendorsLibrary) {
   // Builds with sanitizers link further libraries.
   const std::set<std::string> allowed = {
       "libc",     "libm",     "libstdc++", "libgcc_s",   "ld-linux-x86-64",  "libz",
       "libjpeg",  "libpng16", "libfmt",    "libhiredis", "libutf8proc",      "libdeflate",
       "libonig",  "libpmix",  "libdl",     "libpthread", "ld-linux-aarch64", "libasan",
       "libubsan", "libtsan"};
-  for (const std::string& name : needed) EXPECT_TRUE(allowed.contains(name)) << name;
+  for (const char* program : kPrograms) {
+    const std::set<std::string> needed = needed_libraries(program);
+    ASSERT_TRUE(needed.contains("libc")) << program << ": readelf of binutils is needed";
+    for (const std::string& name : needed) EXPECT_TRUE(allowed.contains(name)) << name;
+  }
 }
 
 // Oniguruma defines functions of POSIX under their own names; the first library of the list wins.
 TEST(Binaries, TheCLibraryStandsBeforeOniguruma) {
-  const std::string list = output_of("readelf -d '" RUNTIME_PROGRAM "'");
-  EXPECT_LT(list.find("[libc.so"), list.find("[libonig.so"));
+  for (const char* program : kPrograms) {
+    const std::string list = output_of("readelf -d '" + std::string(program) + "'");
+    EXPECT_LT(list.find("[libc.so"), list.find("[libonig.so")) << program;
+  }
 }
 
 TEST(Binaries, PluginsExportTheEntryAndNothingUnexpected) {

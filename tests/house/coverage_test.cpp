@@ -17,11 +17,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The rooms of the core: each folder of runtime/, plugins/host and plugins/validate that has
-// sources, for example "runtime/graph".
+// The rooms of the core, for example "runtime/graph", and of the programs that have left it.
 std::set<std::string> rooms() {
   std::set<std::string> found;
-  for (const char* folder : {"runtime", "plugins/host", "plugins/validate"}) {
+  for (const char* folder :
+       {"runtime", "plugins/host", "plugins/validate", "tools/verify", "tools/bench"}) {
     for (const SourceFile& file : source_files(folder)) {
       if (file.path.ends_with(".cpp")) found.insert(fs::path(file.path).parent_path().string());
     }

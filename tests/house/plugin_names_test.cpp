@@ -32,7 +32,7 @@ const std::set<std::string> kWords = {"local", "reference"};
 // Files whose texts, which people read, name plugins as examples.
 const std::map<std::string, const char*> kExamples = {
     {"runtime/config/schema_sections.cpp", "documents values that the keys may have"},
-    {"runtime/cli/parse.cpp", "has command lines that can be copied, in the help"},
+    {"runtime/cli/parse.cpp", "has values of a key in the help of --nproc"},
     {"runtime/cli/command_line.cpp", "has command lines that can be copied, in the help"},
     {"runtime/system/control_groups.cpp", "names the kernel's controller of processors"},
 };

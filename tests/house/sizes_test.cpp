@@ -31,7 +31,7 @@ constexpr size_t kLongHeaderLines = 150;
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
     {"plugins/host", 4174},     {"plugins/include", 864},    {"plugins/sdk", 2684},
-    {"plugins/validate", 2493}, {"runtime/analysis", 1482},  {"runtime/cli", 3229},
+    {"plugins/validate", 2493}, {"runtime/analysis", 1482},  {"runtime/cli", 3248},
     {"runtime/config", 4233},   {"runtime/data", 6608},      {"runtime/exchange", 1590},
     {"runtime/exec", 4136},     {"runtime/graph", 5551},     {"runtime/launch", 4085},
     {"runtime/model", 2282},    {"runtime/parallel", 3372},  {"runtime/session", 1466},
@@ -42,7 +42,7 @@ const std::map<std::string, size_t> kRoomLines = {
 // The same for all other folders, with scripts. Tests have a twentieth more than they need today,
 // because every change brings some.
 const std::map<std::string, size_t> kOtherLines = {
-    {"backends/cpu", 15666},
+    {"backends/cpu", 15669},
     {"backends/cuda", 1116},
     {"backends/gpu", 9801},
     {"backends/reference", 3324},

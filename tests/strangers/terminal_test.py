@@ -133,7 +133,7 @@ class Widths(Shown):
             self.check(*command, wanted=["cpu"])
 
     def test_help_of_programs_of_their_own_fits(self):
-        for command in (["sweep"], ["tune"], ["tune", "lr"], ["tune", "batch"], ["report"]):
+        for command in (["sweep"], ["tune"], ["tune", "lr"], ["tune", "batch"], ["report"], ["bench"], ["bench", "comm"], ["verify"]):
             self.check(*command, "--help", wanted=["--help"])
 
     def test_comparisons_fit(self):

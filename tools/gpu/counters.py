@@ -55,7 +55,7 @@ def profile(c, what, word, job):
     report = os.path.join(c.scratch, f"ncu_{word}.ncu-rep")
     done = c.ours([program(), "--set", "full", "--clock-control", "none", "--kernel-name-base", "demangled", "--kernel-name",
                    f"regex:{word}", "--launch-count", "1", "--kill", "yes", "--force-overwrite", "--export", report,
-                   c.path("bin", "runtime"), "bench", job.config, "--steps", "1",
+                   c.path("bin", "runtime-bench"), job.config, "--steps", "1",
                    *sets(**{"device__backend": c.device, "training__global_batch_size": job.batch, "device__tune": "off",
                             "device__graph_capture": "false", **job.keys})], 150)
     if not os.path.exists(report):

@@ -9,8 +9,8 @@ import statistics
 from correct import lacks_type
 from report import Cut, sets
 
-PYTORCH_STEP = os.path.join("tools", "bench", "pytorch_step.py")
-PYTORCH_GPU = os.path.join("tools", "bench", "pytorch_gpu.py")
+PYTORCH_STEP = os.path.join("tools", "peers", "pytorch_step.py")
+PYTORCH_GPU = os.path.join("tools", "peers", "pytorch_gpu.py")
 PYTORCH_LIMITS = os.path.join("tools", "gpu", "pytorch_limits.py")
 
 

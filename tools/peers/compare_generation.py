@@ -37,7 +37,7 @@ def run_predict(command):
 
 
 def pytorch_command(arguments, model, *flags):
-    return [arguments.python, os.path.join("tools", "bench", "pytorch_generation.py"), model, "--tokens",
+    return [arguments.python, os.path.join("tools", "peers", "pytorch_generation.py"), model, "--tokens",
             str(arguments.tokens), "--threads", str(arguments.threads), *flags]
 
 

@@ -29,7 +29,7 @@ def contenders(arguments, model, batch):
     """Maps the name of each contender to its command."""
     steps = steps_of(model, batch)
     result = {"runtime": measure.bench_command(arguments, model, steps) + ["--inference", "--batch", str(batch)]}
-    script = [arguments.python, os.path.join("tools", "bench", "pytorch_inference.py"), model, "--batch", str(batch),
+    script = [arguments.python, os.path.join("tools", "peers", "pytorch_inference.py"), model, "--batch", str(batch),
               "--steps", str(steps), "--threads", str(arguments.threads), "--seconds", str(arguments.seconds)]
     for layout in ("nchw", "nhwc") if model in CONVOLUTIONS else ("nchw",):
         suffix = f" {layout.upper()}" if model in CONVOLUTIONS else ""

@@ -35,13 +35,13 @@ def commands(arguments, folder, config):
     return {
         "runtime": [os.path.join(os.path.abspath(arguments.bin), "runtime"), "bench", config, "--data", "--steps",
                     batches, "--json"],
-        "PyTorch": [arguments.python, os.path.join("tools", "bench", "pytorch_loader.py"), folder, "--workers",
+        "PyTorch": [arguments.python, os.path.join("tools", "peers", "pytorch_loader.py"), folder, "--workers",
                     str(arguments.workers), "--batch", str(arguments.batch), "--batches", batches]}
 
 
 def compare(arguments, folder):
     images = os.path.join(folder, "images")
-    measure.run([arguments.python, os.path.join("tools", "bench", "pytorch_loader.py"), images, "--write",
+    measure.run([arguments.python, os.path.join("tools", "peers", "pytorch_loader.py"), images, "--write",
                  str(arguments.images)])
     config = os.path.join(folder, "loader.toml")
     with open(config, "w", encoding="utf-8") as f:

@@ -31,7 +31,7 @@ def program(arguments, name):
 
 
 def pytorch_command(arguments, script, *rest):
-    path = os.path.join("tools", "bench", script)
+    path = os.path.join("tools", "peers", script)
     return [arguments.python, path, *rest, "--threads", str(arguments.threads)]
 
 

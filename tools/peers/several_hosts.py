@@ -18,7 +18,7 @@ import measure
 
 ADDRESSES = ("10.213.77.1", "10.213.77.2")
 BATCH = {"lenet": 512, "mlp": 4096, "resnet18": 192}  # global batches for which communication takes about half of a step
-BENCH_FOLDER = os.path.join(measure.ROOT, "tools", "bench")
+BENCH_FOLDER = os.path.join(measure.ROOT, "tools", "peers")
 
 
 class Hosts:

@@ -63,12 +63,18 @@ TEST_F(Completion, BashOffersEveryCommandAndOptionOfTheHelp) {
       all.push_back(std::move(name));
   }
   EXPECT_THAT(in_bash("runtime ''"), testing::UnorderedElementsAreArray(all));
-  for (const std::string& command : commands) {
+  for (const std::string& command : all) {
     const std::vector<std::string> offered = in_bash("runtime " + command + " -");
     const std::vector<std::string> options = names_in_help(output({command, "--help"}), "Options:");
     EXPECT_THAT(options, Not(IsEmpty())) << command;
     for (const std::string& option : options) EXPECT_THAT(offered, Contains(option)) << command;
   }
+}
+
+// Their options are read from their help, where a flag may be followed by others that it excludes.
+TEST_F(Completion, BashOffersMoreBehindAFlagOfAProgramOfItsOwn) {
+  EXPECT_THAT(in_bash("runtime bench a.toml --layers --st"), ElementsAre("--steps"));
+  EXPECT_THAT(in_bash("runtime verify a.toml --isolate --st"), ElementsAre("--steps"));
 }
 
 TEST_F(Completion, BashOffersCommandsOfCommandsAndValues) {

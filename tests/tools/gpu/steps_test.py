@@ -16,6 +16,7 @@ from support import ROOT, put
 import check
 import correct
 import counters
+import speed
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SUITE = r'''#!/usr/bin/env python3
@@ -218,6 +219,8 @@ class Steps(unittest.TestCase):
         for pattern in correct.SHARED:
             expression = pattern.replace("*", r"\w*") + "$"
             self.assertTrue(any(re.match(expression, f"{name}_float32") for name in operations), pattern)
+        for script in (speed.PYTORCH_STEP, speed.PYTORCH_GPU, speed.PYTORCH_LIMITS):
+            self.assertTrue(os.path.exists(os.path.join(ROOT, script)), script)
 
 
 if __name__ == "__main__":
