@@ -10,7 +10,7 @@
 namespace collectives::gloo {
 
 // Carries out every collective except send and receive. `call` must have been checked. Throws what
-// Gloo and Wires throw.
+// Gloo and Transport throw.
 void carry_out(const std::shared_ptr<Mesh>& mesh, const rt_collective& call);
 
 }  // namespace collectives::gloo

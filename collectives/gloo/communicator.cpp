@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "algorithms.h"
+#include "collectives/mesh/blocked_signals.h"
 #include "rt/sdk/ranks.h"
 
 namespace collectives::gloo {
@@ -20,8 +21,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t kTransferSlot = uint64_t{0x43} << 56;
 
-// The last word that a rank sends when it leaves. A rank that gives up because it lost rank k sends
-// kLost + k, or kMissed - k if rank k had left before, so that all ranks name the same rank.
+// The reason for leaving that a rank sends when it leaves. A rank that gives up because it lost
+// rank k sends kLost + k, or kMissed - k if rank k had left before, so that all ranks name the same
+// rank.
 constexpr int32_t kLeaves = 1, kGaveUp = 2, kLost = 3, kMissed = -1;
 
 // A call that has taken this long asks the other ranks how far they are.
@@ -30,15 +32,15 @@ constexpr std::chrono::milliseconds kPatience{700};
 }  // namespace
 
 Communicator::Communicator(const rt_host& host, const Membership& membership,
-                           std::vector<int> names, const Device& device, Deadline deadline)
+                           std::vector<int> names, const Device& device, mesh::Deadline deadline)
     : host_(host),
       membership_(membership),
       names_(std::move(names)),
       mesh_(std::make_shared<Mesh>(host, membership, device, deadline)),
-      roll_call_(mesh_->wires(), mesh_->rank, mesh_->size),
+      liveness_(mesh_->transport(), mesh_->rank, mesh_->size),
       last_word_(kLeaves) {
   if (mesh_->size == 1) return;
-  const BlockedSignals inherited;
+  const mesh::BlockedSignals inherited;
   watcher_ = std::thread(&Communicator::watch, this);
 }
 
@@ -49,24 +51,25 @@ Communicator::~Communicator() {
   lanes_.clear();
 }
 
-// Sleeps in Mesh::wait_last_word(). Ends when this rank leaves or when all other ranks have left.
+// Sleeps in Mesh::wait_leave_reason(). Ends when this rank leaves or when all other ranks have
+// left.
 void Communicator::watch() {
   try {
     for (int others = mesh_->size - 1; others > 0; --others) {
-      mesh_->wait_last_word();
+      mesh_->wait_leave_reason();
       for (int rank = 0; rank < mesh_->size; ++rank) {
-        const int32_t word = mesh_->last_word(rank);
-        if (word != 0 && word != kLeaves) fail_lost("");
-        if (word == kLeaves && mesh_->all_reduces() != nullptr) mesh_->all_reduces()->leave(rank);
+        const int32_t reason = mesh_->leave_reason(rank);
+        if (reason != 0 && reason != kLeaves) fail_lost("");
+        if (reason == kLeaves && mesh_->all_reduces() != nullptr) mesh_->all_reduces()->leave(rank);
       }
     }
   } catch (const std::exception&) {
     fail_because();
   }
   std::unique_lock lock(failure_mutex_);
-  const int32_t last_word = last_word_;
+  const int32_t leave_reason = last_word_;
   lock.unlock();
-  mesh_->leave(last_word);
+  mesh_->leave(leave_reason);
 }
 
 // Sets the failure also after another one: the other ranks may have been faster to abort.
@@ -87,11 +90,11 @@ std::optional<Error> Communicator::failure() {
 }
 
 // Interrupts with the lock held: whoever sees the failure may free memory that calls under way use.
-void Communicator::fail(Error error, int32_t last_word) {
+void Communicator::fail(Error error, int32_t leave_reason) {
   const std::lock_guard lock(failure_mutex_);
   if (failure_) return;
   failure_ = std::move(error);
-  last_word_ = last_word;
+  last_word_ = leave_reason;
   mesh_->interrupt();
 }
 
@@ -127,36 +130,36 @@ void Communicator::fail_disagreeing(int peer, const std::string& what) {
 
 void Communicator::fail_lost(const std::string& why) {
   if (failure()) return;  // then this rank closed the connections itself
-  int32_t last_word = kGaveUp;
-  const Error error = describe_loss(why, last_word);
-  fail(error, last_word);
+  int32_t leave_reason = kGaveUp;
+  const Error error = describe_loss(why, leave_reason);
+  fail(error, leave_reason);
 }
 
-Error Communicator::describe_loss(const std::string& why, int32_t& last_word) {
+Error Communicator::describe_loss(const std::string& why, int32_t& leave_reason) {
   std::string gave_up, left;
   std::vector<int> lost;
   for (int rank = 0; rank < mesh_->size; ++rank) {
     if (rank == mesh_->rank) continue;
-    // Asked before the last word, which arrives before the connection closes.
-    const bool is_lost = mesh_->wires().is_lost(rank);
-    const int32_t word = mesh_->last_word(rank);
-    const int32_t culprit = word >= kLost ? word - kLost : kMissed - word;
-    if ((word >= kLost || word < 0) && culprit < mesh_->size) {
-      last_word = word;
+    // Asked before the reason for leaving, which arrives before the connection closes.
+    const bool is_lost = mesh_->transport().is_lost(rank);
+    const int32_t reason = mesh_->leave_reason(rank);
+    const int32_t culprit = reason >= kLost ? reason - kLost : kMissed - reason;
+    if ((reason >= kLost || reason < 0) && culprit < mesh_->size) {
+      leave_reason = reason;
       lost.clear();
-      if (word >= kLost)
+      if (reason >= kLost)
         lost.push_back(names_[static_cast<std::size_t>(culprit)]);
       else
         left = name(culprit);
       break;
     }
-    if (word == kGaveUp) append(gave_up, name(rank));
-    if ((!is_lost && word != kLeaves) || word == kGaveUp) continue;
-    if (word == kLeaves)
+    if (reason == kGaveUp) append(gave_up, name(rank));
+    if ((!is_lost && reason != kLeaves) || reason == kGaveUp) continue;
+    if (reason == kLeaves)
       append(left, name(rank));
     else
       lost.push_back(names_[static_cast<std::size_t>(rank)]);
-    last_word = word == kLeaves ? kMissed - rank : kLost + rank;
+    leave_reason = reason == kLeaves ? kMissed - rank : kLost + rank;
   }
   std::string text = who();
   if (!lost.empty()) {
@@ -200,7 +203,7 @@ std::shared_ptr<Completion> Communicator::start(const rt_collective& call) {
   if (const auto error = failure()) throw *error;
   if (is_transfer(call.kind)) return transfer(call);
   const bool shared = mesh_->all_reduces() != nullptr && mesh_->all_reduces()->takes(call);
-  roll_call_.came(shared);
+  liveness_.count_call(shared);
   if (shared) return all_reduce(call);
   auto completion = std::make_shared<Completion>();
   ++unfinished_;
@@ -235,7 +238,7 @@ void Communicator::release(const std::shared_ptr<Completion>& completion) {
 }
 
 // Waits for the completion; carries out an all-reduce in shared memory.
-bool Communicator::wait_until(Completion& completion, Deadline deadline) {
+bool Communicator::wait_until(Completion& completion, mesh::Deadline deadline) {
   if (completion.shared() != nullptr && !completion.is_done()) {
     std::optional<Error> error;
     try {
@@ -250,20 +253,20 @@ bool Communicator::wait_until(Completion& completion, Deadline deadline) {
   return completion.wait(deadline);
 }
 
-void Communicator::wait(Completion& completion, Deadline deadline) {
-  const Deadline asks = completion.begun() + kPatience;
+void Communicator::wait(Completion& completion, mesh::Deadline deadline) {
+  const mesh::Deadline asks = completion.begun() + kPatience;
   do {
-    if (wait_until(completion, std::min(deadline, std::max(asks, roll_call_.next())))) return;
-    if (Clock::now() >= asks) roll_call_.go_on();
-    if (const auto peer = roll_call_.disagrees()) {
+    if (wait_until(completion, std::min(deadline, std::max(asks, liveness_.next())))) return;
+    if (Clock::now() >= asks) liveness_.go_on();
+    if (const auto peer = liveness_.disagrees()) {
       fail_disagreeing(*peer,
                        "has called as many collectives as this rank, but not the same ones; the "
                        "ranks disagree on the order, the type or the count of their calls");
       throw *failure();
     }
   } while (Clock::now() < deadline);
-  std::string late = Clock::now() >= asks ? roll_call_.late(names_) : "";
-  const auto silent = late.empty() ? std::nullopt : roll_call_.silent();
+  std::string late = Clock::now() >= asks ? liveness_.late(names_) : "";
+  const auto silent = late.empty() ? std::nullopt : liveness_.silent();
   if (late.empty()) late = "not all ranks have come, or the connection is slow";
   const std::chrono::duration<double> age = Clock::now() - completion.begun();
   Error error(RT_ERROR_TIMEOUT,
@@ -313,7 +316,8 @@ void Communicator::run(Completion& completion, const Lane::Task& body) {
   completion.finish(std::move(error), unfinished_);
 }
 
-std::unique_ptr<Communicator> Communicator::split(int32_t color, int32_t key, Deadline deadline) {
+std::unique_ptr<Communicator> Communicator::split(int32_t color, int32_t key,
+                                                  mesh::Deadline deadline) {
   using Place = std::array<int32_t, 2>;  // (colour, key)
   const Place mine{color, key};
   std::vector<Place> all(static_cast<std::size_t>(mesh_->size));
@@ -328,7 +332,7 @@ std::unique_ptr<Communicator> Communicator::split(int32_t color, int32_t key, De
   if (!gathered->wait(deadline)) {
     fail(Error(RT_ERROR_TIMEOUT, "not all ranks came to the split", RT_SCOPE_COMMUNICATOR),
          kGaveUp);
-    gathered->wait(Deadline::max());  // throws once no thread writes to `all` any more
+    gathered->wait(mesh::Deadline::max());  // throws once no thread writes to `all` any more
   }
   const int number = splits_++;
   if (color < 0) return nullptr;

@@ -11,9 +11,9 @@
 #include <thread>
 #include <vector>
 
+#include "collectives/mesh/liveness_check.h"
 #include "lane.h"
 #include "mesh.h"
-#include "roll_call.h"
 #include "rt/sdk/communicator_table.h"
 
 namespace collectives::gloo {
@@ -27,29 +27,29 @@ class Work;
 // Collectives run one after the other in one lane (lane.h), except small all-reduces of ranks on
 // one machine, which the thread that waits for them carries out (collectives/shared_memory).
 // enqueue itself starts sends and receives; a lane for each peer and direction waits for them. A
-// watcher thread sleeps until a peer says farewell or its connection breaks.
+// watcher thread sleeps until a peer says that it leaves, or its connection breaks.
 class Communicator : public rt::sdk::CommunicatorBase {
  public:
   // `names[r]` is the number of rank r in messages: its rank in the communicator that was created
   // first, before any split.
   Communicator(const rt_host& host, const Membership& membership, std::vector<int> names,
-               const Device& device, Deadline deadline);
+               const Device& device, mesh::Deadline deadline);
   // Aborts unfinished work. Takes at most as long as a peer's reduction of one segment.
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
   // A collective call. Returns nullptr for a negative colour.
-  std::unique_ptr<Communicator> split(int32_t color, int32_t key, Deadline deadline);
+  std::unique_ptr<Communicator> split(int32_t color, int32_t key, mesh::Deadline deadline);
 
   // Starts a call. Throws if it is invalid or the communicator has failed. Starting a send or
   // receive never waits for another call, so a group needs no special treatment.
   Work* enqueue(const rt_collective& call);
   // Whether the call has completed. Throws the error of the task.
-  bool poll(Completion& completion) { return wait_until(completion, Deadline::min()); }
+  bool poll(Completion& completion) { return wait_until(completion, mesh::Deadline::min()); }
   // Throws RT_ERROR_TIMEOUT, with the ranks that are late, when the time has passed, or the error
   // of the task.
-  void wait(Completion& completion, Deadline deadline);
+  void wait(Completion& completion, mesh::Deadline deadline);
   // The caller waits and polls no more: the lane takes over an all-reduce in shared memory.
   void release(const std::shared_ptr<Completion>& completion);
 
@@ -63,14 +63,14 @@ class Communicator : public rt::sdk::CommunicatorBase {
   std::shared_ptr<Completion> transfer(const rt_collective& call);
   std::shared_ptr<Completion> all_reduce(const rt_collective& call);
   void drive(const std::shared_ptr<Completion>& completion);
-  bool wait_until(Completion& completion, Deadline deadline);
+  bool wait_until(Completion& completion, mesh::Deadline deadline);
   Lane& lane(int peer, int kind);
   void run(Completion& completion, const Lane::Task& body);
-  void fail(Error error, int32_t last_word);  // only the first failure is kept
+  void fail(Error error, int32_t leave_reason);  // only the first failure is kept
   void fail_because();
   void fail_disagreeing(int peer, const std::string& what);
   void fail_lost(const std::string& why);
-  Error describe_loss(const std::string& why, int32_t& last_word);
+  Error describe_loss(const std::string& why, int32_t& leave_reason);
   void watch();
   std::string who() const;  // the beginning of messages
   std::string name(int rank) const {
@@ -81,7 +81,7 @@ class Communicator : public rt::sdk::CommunicatorBase {
   const Membership membership_;
   const std::vector<int> names_;
   const std::shared_ptr<Mesh> mesh_;
-  RollCall roll_call_;
+  mesh::LivenessCheck liveness_;
   int splits_ = 0;
   std::atomic<int> unfinished_ = 0;
 
@@ -102,7 +102,7 @@ class Work {
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
   bool poll() { return communicator_.poll(*completion_); }
-  void wait(Deadline deadline) { communicator_.wait(*completion_, deadline); }
+  void wait(mesh::Deadline deadline) { communicator_.wait(*completion_, deadline); }
 
  private:
   Communicator& communicator_;

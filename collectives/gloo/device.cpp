@@ -71,7 +71,8 @@ Device open_device(const std::string& interface) {
   }
   try {
     const auto found = ::gloo::transport::tcp::CreateDeviceAttr(attributes);
-    return {std::make_shared<Loop>(), found.ai_addr, static_cast<socklen_t>(found.ai_addrlen)};
+    return {std::make_shared<mesh::ProgressThread>(), found.ai_addr,
+            static_cast<socklen_t>(found.ai_addrlen)};
   } catch (const std::exception& e) {
     throw Error(RT_ERROR_INVALID_ARGUMENT,
                 format("cannot listen on interface '%s': %s; interfaces of this machine are %s",

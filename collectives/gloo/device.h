@@ -7,13 +7,13 @@
 #include <memory>
 #include <string>
 
-#include "loop.h"
+#include "collectives/mesh/progress_thread.h"
 
 namespace collectives::gloo {
 
-// A place at which ranks can be reached; copies share the loop.
+// A place at which ranks can be reached; copies share the thread.
 struct Device {
-  std::shared_ptr<Loop> loop;
+  std::shared_ptr<mesh::ProgressThread> progress;
   sockaddr_storage address{};  // the address on which this rank accepts its peers; port 0
   socklen_t address_bytes = 0;
 };

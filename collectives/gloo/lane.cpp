@@ -2,6 +2,8 @@
 // block.
 #include "lane.h"
 
+#include "collectives/mesh/blocked_signals.h"
+
 namespace collectives::gloo {
 
 void Completion::finish(std::optional<rt::sdk::Error> error, std::atomic<int>& unfinished) {
@@ -28,7 +30,7 @@ bool Completion::wait(std::chrono::steady_clock::time_point deadline) {
 }
 
 Lane::Lane() {
-  const BlockedSignals inherited;
+  const mesh::BlockedSignals inherited;
   thread_ = std::thread(&Lane::run, this);
 }
 
@@ -61,13 +63,5 @@ void Lane::run() {
     lock.lock();
   }
 }
-
-BlockedSignals::BlockedSignals() {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, &before_);
-}
-
-BlockedSignals::~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 }  // namespace collectives::gloo

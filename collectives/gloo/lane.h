@@ -3,8 +3,6 @@
 #ifndef COLLECTIVES_GLOO_LANE_H_
 #define COLLECTIVES_GLOO_LANE_H_
 
-#include <signal.h>
-
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -65,19 +63,6 @@ class Lane {
   std::deque<Task> tasks_;
   bool ending_ = false;
   std::thread thread_;
-};
-
-// Blocks all signals in this thread while the object lives, and in threads started meanwhile:
-// signals belong to the threads of the host.
-class BlockedSignals {
- public:
-  BlockedSignals();
-  ~BlockedSignals();
-  BlockedSignals(const BlockedSignals&) = delete;
-  BlockedSignals& operator=(const BlockedSignals&) = delete;
-
- private:
-  sigset_t before_;
 };
 
 }  // namespace collectives::gloo

@@ -1,4 +1,4 @@
-// Publishes this rank's invitation, collects those of the others, and opens the connections.
+// Publishes this rank's endpoint, collects those of the others, and opens the connections.
 #include "mesh.h"
 
 #include <gloo/common/error.h>
@@ -9,7 +9,7 @@
 #include <chrono>
 #include <vector>
 
-#include "door.h"
+#include "collectives/mesh/listener.h"
 #include "rt/sdk/error.h"
 
 namespace collectives::gloo {
@@ -21,12 +21,12 @@ using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::milliseconds;
 
 constexpr uint64_t kGreetingSlot = uint64_t{0x51} << 56;
-constexpr uint64_t kFarewellSlot = uint64_t{0x52} << 56;
-constexpr uint64_t kHeardSlot = uint64_t{0x54} << 56;
+constexpr uint64_t kLeaveSlot = uint64_t{0x52} << 56;
+constexpr uint64_t kAcknowledgeSlot = uint64_t{0x54} << 56;
 // A greeting says whether its rank shares the segment of rank 0.
 constexpr char kApart = 1, kShares = 2;
 
-Milliseconds left(Deadline deadline) {
+Milliseconds left(mesh::Deadline deadline) {
   const auto rest = std::chrono::ceil<Milliseconds>(deadline - Clock::now());
   return std::max(rest, Milliseconds(1));  // 0 means "no timeout" in Gloo
 }
@@ -55,24 +55,24 @@ std::string key_of(const Membership& membership, int rank) {
   return membership.prefix + "/" + std::to_string(rank);
 }
 
-void publish(const rt_host& host, const Membership& membership, const Invitation& invitation) {
+void publish(const rt_host& host, const Membership& membership, const mesh::Endpoint& endpoint) {
   rt_error error{};
   error.size = sizeof(error);
-  if (host.kv_set(host.context, key_of(membership, membership.rank).c_str(), &invitation,
-                  sizeof(invitation), &error)) {
+  if (host.kv_set(host.context, key_of(membership, membership.rank).c_str(), &endpoint,
+                  sizeof(endpoint), &error)) {
     throw Error(RT_ERROR_COMMUNICATION, format("cannot publish the address of rank %d: %s",
                                                membership.rank, error.message));
   }
 }
 
-// The invitations of all other ranks, by rank.
-std::vector<Invitation> fetch_all(const rt_host& host, const Membership& membership,
-                                  Deadline deadline) {
-  std::vector<Invitation> all(static_cast<std::size_t>(membership.size));
+// The endpoints of all other ranks, by rank.
+std::vector<mesh::Endpoint> fetch_all(const rt_host& host, const Membership& membership,
+                                      mesh::Deadline deadline) {
+  std::vector<mesh::Endpoint> all(static_cast<std::size_t>(membership.size));
   std::string missing;
   for (int rank = 0; rank < membership.size; ++rank) {
     if (rank == membership.rank) continue;
-    Invitation& value = all[static_cast<std::size_t>(rank)];
+    mesh::Endpoint& value = all[static_cast<std::size_t>(rank)];
     uint64_t size = sizeof(value);
     const auto rest = std::chrono::nanoseconds(deadline - Clock::now()).count();
     rt_error error{};
@@ -93,15 +93,15 @@ std::vector<Invitation> fetch_all(const rt_host& host, const Membership& members
 }
 
 struct Peers {
-  std::vector<Socket> sockets;  // by rank
-  std::vector<PeerMemory> memories;
+  std::vector<mesh::Socket> sockets;  // by rank
+  std::vector<mesh::PeerMemory> memories;
   shared_memory::Segment segment;  // of rank 0; empty if this rank cannot share it
 };
 
-Peers meet(const rt_host& host, const Membership& membership, const Device& device,
-           const Token& token, Deadline deadline) {
-  Door door(device, membership.rank, membership.size);
-  Invitation own = door.invitation();
+Peers connect(const rt_host& host, const Membership& membership, const Device& device,
+              const mesh::Token& token, mesh::Deadline deadline) {
+  mesh::Listener listener(device.address, device.address_bytes, membership.rank, membership.size);
+  mesh::Endpoint own = listener.endpoint();
   own.memory = token.card();
   shared_memory::Segment segment;
   if (membership.rank == 0 && membership.shares_memory) {
@@ -110,21 +110,21 @@ Peers meet(const rt_host& host, const Membership& membership, const Device& devi
     own.segment = segment.card();
   }
   publish(host, membership, own);
-  std::vector<Invitation> invitations = fetch_all(host, membership, deadline);
-  invitations[static_cast<std::size_t>(membership.rank)] = own;
-  Door::Guests guests = door.meet(invitations, deadline);
-  if (guests.missing.empty()) {
+  std::vector<mesh::Endpoint> endpoints = fetch_all(host, membership, deadline);
+  endpoints[static_cast<std::size_t>(membership.rank)] = own;
+  mesh::Listener::Connections made = listener.connect(endpoints, deadline);
+  if (made.missing.empty()) {
     if (membership.rank != 0 && membership.shares_memory)
       segment = shared_memory::Segment::open(
-          invitations[0].segment, shared_memory::AllReduces::segment_bytes(membership.size));
-    Peers peers{std::move(guests.sockets), {}, std::move(segment)};
-    for (const Invitation& peer : invitations) peers.memories.emplace_back(peer.memory);
+          endpoints[0].segment, shared_memory::AllReduces::segment_bytes(membership.size));
+    Peers peers{std::move(made.sockets), {}, std::move(segment)};
+    for (const mesh::Endpoint& peer : endpoints) peers.memories.emplace_back(peer.memory);
     return peers;
   }
   std::string ranks;
-  for (const int rank : guests.missing) append(ranks, rank_name(rank));
-  if (Clock::now() < deadline) throw lost_error(membership, ranks, guests.why.c_str());
-  const std::string why = guests.why.empty() ? "" : " (" + guests.why + ")";
+  for (const int rank : made.missing) append(ranks, rank_name(rank));
+  if (Clock::now() < deadline) throw lost_error(membership, ranks, made.why.c_str());
+  const std::string why = made.why.empty() ? "" : " (" + made.why + ")";
   throw timeout_error(membership, ranks + why, "did not connect");
 }
 
@@ -135,35 +135,37 @@ void append(std::string& list, const std::string& item) {
 }
 
 Mesh::Mesh(const rt_host& host, const Membership& membership, const Device& device,
-           Deadline deadline)
+           mesh::Deadline deadline)
     : ::gloo::Context(membership.rank, membership.size),
       place_(device),
-      last_words_(static_cast<std::size_t>(membership.size)) {
+      leave_reasons_(static_cast<std::size_t>(membership.size)) {
   Peers peers;
   peers.sockets.resize(1);
-  if (size > 1) peers = meet(host, membership, device, token_, deadline);
-  wires_ =
-      std::make_shared<Wires>(device.loop, rank, std::move(peers.sockets), peers.memories, token_);
-  transportContext_ = wires_;
+  if (size > 1) peers = connect(host, membership, device, token_, deadline);
+  transport_ = std::make_shared<Transport>(device.progress, rank, std::move(peers.sockets),
+                                           peers.memories, token_);
+  transportContext_ = transport_;
   if (size > 1) greet(membership, std::move(peers.segment), deadline);
 }
 
-// All ranks have joined once all have sent a greeting. A rank posts the receives of farewells
-// before it sends its greeting, so that farewells can be sent at any time afterwards.
-void Mesh::greet(const Membership& membership, shared_memory::Segment segment, Deadline deadline) {
+// All ranks have joined once all have sent a greeting. A rank posts the receives of notices of
+// leaving before it sends its greeting, so that notices of leaving can be sent at any time
+// afterwards.
+void Mesh::greet(const Membership& membership, shared_memory::Segment segment,
+                 mesh::Deadline deadline) {
   char mine = segment ? kShares : kApart;
   std::vector<char> greeted(static_cast<std::size_t>(size));  // by rank
-  const auto send = wires_->make_lasting_buffer(&mine, 1);
-  const auto receive = wires_->make_lasting_buffer(greeted.data(), greeted.size());
-  farewells_ =
-      wires_->createUnboundBuffer(last_words_.data(), last_words_.size() * sizeof(int32_t));
-  heard_ = wires_->make_lasting_buffer(last_words_.data(), 1);
+  const auto send = transport_->make_lasting_buffer(&mine, 1);
+  const auto receive = transport_->make_lasting_buffer(greeted.data(), greeted.size());
+  notices_ = transport_->createUnboundBuffer(leave_reasons_.data(),
+                                             leave_reasons_.size() * sizeof(int32_t));
+  acknowledgements_ = transport_->make_lasting_buffer(leave_reasons_.data(), 1);
   try {
     for (int peer = 0; peer < size; ++peer) {
       if (peer == rank) continue;
-      farewells_->recv(peer, kFarewellSlot, static_cast<std::size_t>(peer) * sizeof(int32_t),
-                       sizeof(int32_t));
-      heard_->send(peer, kHeardSlot);
+      notices_->recv(peer, kLeaveSlot, static_cast<std::size_t>(peer) * sizeof(int32_t),
+                     sizeof(int32_t));
+      acknowledgements_->send(peer, kAcknowledgeSlot);
       receive->recv(peer, kGreetingSlot, static_cast<std::size_t>(peer), 1);
       send->send(peer, kGreetingSlot);
     }
@@ -174,7 +176,7 @@ void Mesh::greet(const Membership& membership, shared_memory::Segment segment, D
     std::string ranks;
     for (int peer = 0; peer < size; ++peer) {
       if (peer == rank || greeted[static_cast<std::size_t>(peer)] != 0) continue;
-      if (late || wires_->is_lost(peer)) append(ranks, rank_name(peer));
+      if (late || transport_->is_lost(peer)) append(ranks, rank_name(peer));
     }
     if (late) throw timeout_error(membership, ranks, "connected but did not greet");
     throw lost_error(membership, ranks, e.what());
@@ -186,7 +188,7 @@ void Mesh::greet(const Membership& membership, shared_memory::Segment segment, D
 }
 
 void Mesh::interrupt() {
-  wires_->interrupt();
+  transport_->interrupt();
   if (all_reduces_) all_reduces_->interrupt();
 }
 
@@ -198,18 +200,18 @@ char* Mesh::scratch(std::size_t bytes) {
   return scratch_.get();
 }
 
-int32_t Mesh::last_word(int peer) {
-  return std::atomic_ref(last_words_[static_cast<std::size_t>(peer)]).load();
+int32_t Mesh::leave_reason(int peer) {
+  return std::atomic_ref(leave_reasons_[static_cast<std::size_t>(peer)]).load();
 }
 
-void Mesh::wait_last_word() { farewells_->waitRecv(); }
+void Mesh::wait_leave_reason() { notices_->waitRecv(); }
 
 // If a connection is closed while it holds unread data, its peer may lose data that it has not read
 // yet. The connection is therefore closed only after the peer's I/O thread, which handles messages
 // in order, has carried out a send that it keeps open for this purpose.
-void Mesh::leave(int32_t last_word) {
+void Mesh::leave(int32_t leave_reason) {
   char answer = 0;
-  const auto word = wires_->make_lasting_buffer(&last_word, sizeof(last_word));
+  const auto notice = transport_->make_lasting_buffer(&leave_reason, sizeof(leave_reason));
   std::vector<std::unique_ptr<::gloo::transport::UnboundBuffer>> answers;
   const auto try_with = [](const auto& body) {
     try {
@@ -219,16 +221,17 @@ void Mesh::leave(int32_t last_word) {
   };
   for (int peer = 0; peer < size; ++peer) {
     if (peer == rank) continue;
-    try_with([&] { word->send(peer, kFarewellSlot); });
-    auto heard = wires_->make_lasting_buffer(&answer, sizeof(answer));
+    try_with([&] { notice->send(peer, kLeaveSlot); });
+    auto acknowledged = transport_->make_lasting_buffer(&answer, sizeof(answer));
     try_with([&] {
-      heard->recv(peer, kHeardSlot);
-      answers.push_back(std::move(heard));
+      acknowledged->recv(peer, kAcknowledgeSlot);
+      answers.push_back(std::move(acknowledged));
     });
   }
-  const Deadline deadline = Clock::now() + Milliseconds(200);
-  for (const auto& heard : answers) try_with([&] { heard->waitRecv(left(deadline)); });
-  wires_->close();
+  const mesh::Deadline deadline = Clock::now() + Milliseconds(200);
+  for (const auto& acknowledged : answers)
+    try_with([&] { acknowledged->waitRecv(left(deadline)); });
+  transport_->close();
 }
 
 }  // namespace collectives::gloo

@@ -27,7 +27,7 @@ struct Instance {
     return rt::sdk::all_collectives(rt::sdk::kAllDtypes, 1u << RT_MEMORY_PINNED_HOST);
   }
   static std::unique_ptr<Communicator> create(const rt_host& host, const rt_comm_options& options) {
-    const Deadline deadline = rt::sdk::deadline_in(options.timeout_ns);
+    const mesh::Deadline deadline = rt::sdk::deadline_in(options.timeout_ns);
     rt::sdk::expect_meeting_place(host, options);
     std::vector<int> names(static_cast<std::size_t>(options.world_size));
     std::iota(names.begin(), names.end(), 0);

@@ -27,7 +27,7 @@ struct Range {
   std::size_t count = 0;
 };
 
-// One reduction. It runs once and blocks. Throws what Gloo and Wires throw.
+// One reduction. It runs once and blocks. Throws what Gloo and Transport throw.
 class Reduction {
  public:
   // `parts[r]` is the range of the vector `send` that rank r computes. The ranges do not overlap,

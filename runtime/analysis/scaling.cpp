@@ -5,6 +5,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "runtime/median.h"
 #include "runtime/system/available_memory.h"
 #include "runtime/train/step_programs.h"
 
@@ -35,9 +36,7 @@ double sync_seconds(train::StepPrograms& programs, int communicator) {
   std::vector<double> times(
       static_cast<size_t>(std::clamp(kMeasuredSeconds / first, 1.0, kMostRounds)));
   for (double& t : times) t = round();
-  times = programs.maximum(std::move(times));
-  std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
-  return times[times.size() / 2];
+  return median(programs.maximum(std::move(times)));
 }
 
 ByAxis sync_by_axis(const config::Config& config, train::StepPrograms& programs) {

@@ -1,11 +1,11 @@
 // Measures what the operations of a program take, and gives known times to those that are alike.
-#include <algorithm>
 #include <chrono>
 #include <map>
 #include <numeric>
 #include <set>
 
 #include "runtime/exec/program.h"
+#include "runtime/median.h"
 
 namespace runtime::exec {
 
@@ -118,10 +118,6 @@ double Program::measure(plugins::host::Stream& stream, const std::function<void(
     stream.synchronize();
     wholes.push_back(Seconds(Clock::now() - begin).count() - inputs.back() - filling);
     return inputs.back() + wholes.back();
-  };
-  const auto median = [](std::vector<double> list) {
-    std::nth_element(list.begin(), list.begin() + list.size() / 2, list.end());
-    return list[list.size() / 2];
   };
   bind();
   whole(false);  // not counted: libraries load code, pages are mapped

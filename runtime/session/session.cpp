@@ -6,10 +6,10 @@
 #include <future>
 #include <iostream>
 #include <set>
-#include <sstream>
 
 #include "plugins/host/error.h"
 #include "runtime/analysis/memory_advice.h"
+#include "runtime/config/entries.h"
 #include "runtime/error.h"
 #include "runtime/launch/open_device.h"
 #include "runtime/launch/plugin_tables.h"
@@ -24,15 +24,12 @@ namespace {
 // Returns what must be the same on all ranks: the configuration without the sections that belong to
 // a machine, and the size of the data.
 std::vector<std::string> common_items(const Session& s) {
-  const std::set<std::string> own = {"[job]", "[plugins]", "[device", "[launch]", "[metrics]"};
+  const std::set<std::string> own = {"job", "plugins", "device", "launch", "metrics"};
   std::vector<std::string> items;
-  std::istringstream text(config::to_toml(s.config));
-  std::string section;
-  for (std::string line; std::getline(text, line);) {
-    if (line.starts_with('[')) section = line.substr(0, line.find('.'));
-    if (line.empty() || line.starts_with('#') || own.contains(section)) continue;
-    if (section == "[comm]" && line.starts_with("interface")) continue;
-    items.push_back(line);
+  for (const config::Entry& entry : config::entries(s.config)) {
+    const std::string section = entry.key.substr(0, entry.key.find('.'));
+    if (own.contains(section) || entry.key == "comm.interface") continue;
+    items.push_back(entry.key + " = " + entry.value);
   }
   items.push_back("training data: " + s.data.train->description());
   return items;

@@ -16,12 +16,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The folders of plugins have the names of the plugins.
+const std::set<std::string> kNoPlugins = {"mesh", "shared_memory"};
+
+// The folders of plugins have the names of the plugins. The others are libraries.
 std::set<std::string> plugin_names() {
   std::set<std::string> names;
   for (const char* folder : {"backends", "collectives"}) {
     for (const auto& entry : fs::directory_iterator(fs::path(SOURCE_FOLDER) / folder))
-      if (entry.is_directory()) names.insert(entry.path().filename().string());
+      if (entry.is_directory() && !kNoPlugins.contains(entry.path().filename().string()))
+        names.insert(entry.path().filename().string());
   }
   return names;
 }

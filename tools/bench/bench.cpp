@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <iostream>
@@ -12,6 +11,7 @@
 
 #include "runtime/analysis/scaling.h"
 #include "runtime/error.h"
+#include "runtime/median.h"
 #include "runtime/step/ranks.h"
 #include "runtime/terminal/table.h"
 #include "runtime/train/cost_meter.h"
@@ -21,11 +21,6 @@
 #include "runtime/train/open.h"
 
 namespace runtime::bench {
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
 
 uint64_t peak_memory_bytes() {
   rusage usage{};

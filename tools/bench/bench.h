@@ -52,9 +52,6 @@ void run_bench_comm(const CommArguments& arguments, Outcome& outcome);
 // Steps before a measurement, in which caches, pages and clock rates settle.
 inline constexpr int kWarmUp = 5;
 
-// Returns the upper median; `values` must not be empty.
-double median(std::vector<double> values);
-
 // Returns the largest resident set of this process so far, in bytes.
 uint64_t peak_memory_bytes();
 

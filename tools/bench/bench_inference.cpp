@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/error.h"
+#include "runtime/median.h"
 #include "runtime/train/formatted.h"
 #include "runtime/train/open.h"
 #include "tools/bench/bench.h"

@@ -1,12 +1,10 @@
-// Flattens a configuration into keys, and compares two of them.
+// Reads the keys of a configuration, and compares those of several.
 #include "tools/report/settings.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "runtime/config/config.h"
@@ -14,60 +12,6 @@
 #include "runtime/error.h"
 
 namespace tools::report {
-
-namespace {
-
-using runtime::config::Member;
-using runtime::config::Value;
-
-std::string number_text(double value) {
-  if (std::isfinite(value)) return nlohmann::json(value).dump();
-  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
-}
-
-// A value on one line.
-std::string to_text(const Value& value) {
-  std::string text;
-  switch (value.kind) {
-    case Value::Kind::kBoolean:
-      return value.boolean ? "true" : "false";
-    case Value::Kind::kInteger:
-      return std::to_string(value.integer);
-    case Value::Kind::kNumber:
-      return number_text(value.number);
-    case Value::Kind::kString:
-      return "\"" + value.string + "\"";
-    case Value::Kind::kDate:
-      return value.string.empty() ? "a date" : value.string;
-    case Value::Kind::kArray:
-      for (const Value& item : value.items) text += (text.empty() ? "" : ", ") + to_text(item);
-      return "[" + text + "]";
-    case Value::Kind::kTable:
-      for (const Member& m : value.members)
-        text += (text.empty() ? "" : ", ") + m.key + " = " + to_text(m.value);
-      return "{ " + text + " }";
-  }
-  return text;
-}
-
-bool is_list_of_tables(const Value& value) {
-  return value.is(Value::Kind::kArray) && !value.items.empty() &&
-         value.items[0].is(Value::Kind::kTable);
-}
-
-void flatten(const Value& value, const std::string& key, std::vector<Setting>& out) {
-  if (value.is(Value::Kind::kTable)) {
-    for (const Member& m : value.members)
-      flatten(m.value, key.empty() ? m.key : key + "." + m.key, out);
-  } else if (is_list_of_tables(value)) {
-    for (size_t i = 0; i < value.items.size(); ++i)
-      out.push_back({key + "[" + std::to_string(i) + "]", to_text(value.items[i])});
-  } else {
-    out.push_back({key, to_text(value)});
-  }
-}
-
-}  // namespace
 
 std::string Settings::find(std::string_view key) const {
   const auto found =
@@ -95,9 +39,7 @@ Settings read_settings(const std::filesystem::path& file) {
 }
 
 Settings settings_of(const std::string& text, const std::string& name) {
-  std::vector<Setting> settings;
-  flatten(runtime::config::parse_toml(text, name), "", settings);
-  return Settings(std::move(settings));
+  return Settings(runtime::config::entries(text, name));
 }
 
 Settings default_settings() { return settings_of(runtime::config::to_toml({}), "the defaults"); }

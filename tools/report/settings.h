@@ -7,13 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/config/entries.h"
+
 namespace tools::report {
 
-// One key with its value as TOML writes it.
-struct Setting {
-  std::string key;  // "optimizer.lr"; "model.layers[0]" for a table in a list
-  std::string value;
-};
+using Setting = runtime::config::Entry;
 
 // In the order of the file.
 class Settings {

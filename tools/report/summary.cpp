@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "runtime/median.h"
 #include "tools/report/chart.h"
 #include "tools/report/section.h"
 #include "tools/report/table.h"
@@ -47,9 +48,7 @@ SummaryValue median_of(const std::vector<Point>& points, Unit unit) {
   if (points.empty()) return {};
   std::vector<double> values;
   for (const Point& p : points) values.push_back(p.y);
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return {*middle, unit, "median"};
+  return {runtime::median(std::move(values)), unit, "median"};
 }
 
 SummaryValue epoch_seconds(const Run& run) {

@@ -9,8 +9,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 
+#include "runtime/config/entries.h"
 #include "runtime/data/fingerprint.h"
 #include "runtime/data/source.h"
 #include "runtime/error.h"
@@ -49,21 +49,11 @@ std::map<std::string, std::string> read_decisions(const CheckpointFiles& files, 
   }
 }
 
-// The lines of a configuration as "section.key" -> value. Nested tables keep their lines in order.
-std::map<std::string, std::string> lines_of(const std::string& toml) {
-  std::map<std::string, std::string> lines;
-  std::istringstream in(toml);
-  std::string section;
-  for (std::string line; std::getline(in, line);) {
-    if (line.starts_with('[')) {
-      section = line.substr(line.find_first_not_of('['));
-      section = section.substr(0, section.find(']'));
-    } else if (const size_t equals = line.find(" = "); equals != std::string::npos) {
-      std::string& value = lines[section + "." + line.substr(0, equals)];
-      value += (value.empty() ? "" : "\n") + line.substr(equals + 3);
-    }
-  }
-  return lines;
+// The values of a configuration by their keys.
+std::map<std::string, std::string> by_key(const std::vector<config::Entry>& entries) {
+  std::map<std::string, std::string> map;
+  for (const config::Entry& entry : entries) map[entry.key] = entry.value;
+  return map;
 }
 
 // Whether training with another value would be another training.
@@ -74,8 +64,8 @@ bool must_be_same(const std::string& key) {
       "dataset.target_path", "dataset.validation_path", "dataset.validation_target_path"};
   static const std::set<std::string>& same = *new std::set<std::string>{
       "optimizer.name", "training.global_batch_size", "training.loss", "debug.seed"};
-  // The lines of [[dataset.input]] name files, whose contents the fingerprint tells.
-  if (key.starts_with("dataset.  ")) return false;
+  // [[dataset.input]] names files, whose contents the fingerprint tells.
+  if (key.starts_with("dataset.input")) return false;
   if (key.starts_with("model.") || key.starts_with("dataset.")) return !free.contains(key);
   return same.contains(key);
 }
@@ -177,11 +167,12 @@ void take_decisions(StepPrograms& programs, const Resumed& from) {
 
 std::vector<std::string> check_resumable(const Resumed& from, const config::Config& config,
                                          const data::Dataset& dataset) {
-  auto saved = lines_of(from.files.text(kSavedConfiguration));
-  const auto now = lines_of(config::to_toml(config));
+  auto saved = by_key(config::entries(from.files.text(kSavedConfiguration),
+                                      (from.path() / kSavedConfiguration).string()));
+  const auto now = by_key(config::entries(config));
   // A program that did not know a key yet has trained as the key's default says.
-  for (auto& [key, value] : lines_of(config::to_toml({}))) {
-    if (now.contains(key)) saved.emplace(key, value);
+  for (const config::Entry& entry : config::entries(config::Config())) {
+    if (now.contains(entry.key)) saved.emplace(entry.key, entry.value);
   }
   std::set<std::string> keys;
   for (const auto& lines : {saved, now}) {

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "collectives/gloo/door.h"
+#include "collectives/mesh/listener.h"
 #include "tests/collectives/support/rank.h"
 
 namespace collectives::testing {
@@ -246,17 +246,17 @@ void refused_interfaces(const Scene& scene) {
 // Rank 0 has published an address at which nobody listens. The message says where it was looked
 // for.
 void unreachable(const Scene& scene) {
-  gloo::Invitation invitation;
-  invitation.size = 2;
+  mesh::Endpoint endpoint;
+  endpoint.size = 2;
   sockaddr_in closed{};
   closed.sin_family = AF_INET;
   closed.sin_port = htons(1);
   ::inet_pton(AF_INET, "127.0.0.3", &closed.sin_addr);
-  std::memcpy(&invitation.address, &closed, sizeof(closed));
-  invitation.address_bytes = sizeof(closed);
+  std::memcpy(&endpoint.address, &closed, sizeof(closed));
+  endpoint.address_bytes = sizeof(closed);
   HostServices store = scene.store;
   store.kv_get = [&](const std::string&, std::chrono::nanoseconds) {
-    return std::string(reinterpret_cast<const char*>(&invitation), sizeof(invitation));
+    return std::string(reinterpret_cast<const char*>(&endpoint), sizeof(endpoint));
   };
   const auto plugin = Plugin::load(scene.plugin, store);
   const Error error = error_of([&] {
@@ -316,11 +316,11 @@ class Stranger {
 void strangers(const Scene& scene) {
   if (scene.is_last()) {
     const std::string published = scene.store.kv_get("test/0", kLong);
-    expect(published.size() == sizeof(gloo::Invitation), "an invitation");
-    gloo::Invitation invitation;
-    std::memcpy(&invitation, published.data(), sizeof(invitation));
+    expect(published.size() == sizeof(mesh::Endpoint), "an endpoint");
+    mesh::Endpoint endpoint;
+    std::memcpy(&endpoint, published.data(), sizeof(endpoint));
     sockaddr_in port{};
-    std::memcpy(&port, &invitation.address, sizeof(port));
+    std::memcpy(&port, &endpoint.address, sizeof(port));
     std::deque<Stranger> all;
     for (int i = 0;; ++i) {
       all.emplace_back(port, static_cast<Stranger::Kind>(i % Stranger::kKinds));

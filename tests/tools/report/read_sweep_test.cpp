@@ -66,7 +66,7 @@ TEST(Sweep, TheFileOfTheSweepIsInItsPlan) {
   folder.write("plan.json",
                R"({"sweep":"[parameters]\noptimizer.lr = { log_uniform = [1e-4, 0.3] }\n"})");
   const Sweep sweep = read_sweep(folder.path());
-  EXPECT_EQ(sweep.file.find("parameters.optimizer.lr.log_uniform"), "[0.0001, 0.3]");
+  EXPECT_EQ(sweep.file.find("parameters.optimizer.lr.log_uniform"), "[1e-04, 0.3]");
   EXPECT_TRUE(sweep.notes.empty());
   for (const char* damaged : {"{", R"({"sweep":"a = ["})", R"({"sweep":7})"}) {
     folder.write("plan.json", damaged);

@@ -1,5 +1,5 @@
-// The rules of the roll call, with a clock of the test and ranks that are numbers.
-#include "collectives/gloo/roll_call.h"
+// The rules of the liveness check, with a clock of the test and ranks that are numbers.
+#include "collectives/mesh/liveness_check.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,15 +7,15 @@
 #include <map>
 #include <numeric>
 
-namespace collectives::gloo {
+namespace collectives::mesh {
 namespace {
 
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
-// Counts the questions. A rank answers at once with the number in `progress`, unless it is in
+// Counts the probe. A rank answers at once with the number in `progress`, unless it is in
 // `slow`; then release() lets it answer.
-class Ranks final : public Questions {
+class Ranks final : public LivenessProbe {
  public:
   void set_progress(int64_t progress) override { own = progress; }
   void ask(int peer) override {
@@ -42,9 +42,9 @@ class Ranks final : public Questions {
 class RollCallTest : public testing::Test {
  protected:
   // Lets so much time pass, as the thread that waits for a collective does.
-  static int pass(RollCall& calls, RollCall::Time& now, milliseconds time) {
+  static int pass(LivenessCheck& calls, LivenessCheck::Time& now, milliseconds time) {
     int times = 0;
-    for (const RollCall::Time end = now + time; now < end; now += milliseconds(10)) {
+    for (const LivenessCheck::Time end = now + time; now < end; now += milliseconds(10)) {
       if (now < calls.next()) continue;
       calls.go_on(now);
       ++times;
@@ -58,12 +58,12 @@ class RollCallTest : public testing::Test {
   }
 
   Ranks ranks_;
-  RollCall::Time now_{std::chrono::hours(1)};
+  LivenessCheck::Time now_{std::chrono::hours(1)};
 };
 
 TEST_F(RollCallTest, ARankThatDoesNotAnswerIsNamedAndAskedOnce) {
-  RollCall calls(ranks_, 0, 4);
-  calls.came(false);
+  LivenessCheck calls(ranks_, 0, 4);
+  calls.count_call(false);
   ranks_.slow[2] = true;
   pass(calls, now_, milliseconds(60'000));
   EXPECT_EQ(calls.late(names(4)), "rank 2 does not answer");
@@ -73,11 +73,11 @@ TEST_F(RollCallTest, ARankThatDoesNotAnswerIsNamedAndAskedOnce) {
 }
 
 TEST_F(RollCallTest, ALateAnswerIsTakenAndTheRankIsAskedAgain) {
-  RollCall calls(ranks_, 0, 4);
-  calls.came(false);
+  LivenessCheck calls(ranks_, 0, 4);
+  calls.count_call(false);
   ranks_.slow[2] = true;
   pass(calls, now_, milliseconds(1000));
-  calls.came(false);
+  calls.count_call(false);
   ranks_.progress[2] = 0;  // the answer to the old question says how far rank 2 was
   ranks_.release(2);
   ranks_.progress.clear();
@@ -89,25 +89,25 @@ TEST_F(RollCallTest, ALateAnswerIsTakenAndTheRankIsAskedAgain) {
 }
 
 TEST_F(RollCallTest, ARankThatIsBehindIsNamedWithItsNumber) {
-  RollCall calls(ranks_, 1, 3);
-  calls.came(false);
+  LivenessCheck calls(ranks_, 1, 3);
+  calls.count_call(false);
   ranks_.progress[0] = ranks_.own;
-  calls.came(false);
+  calls.count_call(false);
   pass(calls, now_, milliseconds(1000));
   EXPECT_EQ(calls.late(names(3)), "rank 0 has come to 1 collectives of 2");
 }
 
 TEST_F(RollCallTest, RanksThatWaitInDifferentPlacesDisagree) {
-  RollCall calls(ranks_, 1, 3);
-  calls.came(false);
+  LivenessCheck calls(ranks_, 1, 3);
+  calls.count_call(false);
   ranks_.progress[2] = ranks_.own + 1;
   pass(calls, now_, milliseconds(1000));
   EXPECT_EQ(calls.disagrees(), 2);
 }
 
 TEST_F(RollCallTest, RoundsBecomeRarerTheLongerACallTakesAndTheMoreRanksThereAre) {
-  RollCall few(ranks_, 0, 4);
-  few.came(false);
+  LivenessCheck few(ranks_, 0, 4);
+  few.count_call(false);
   const int first = pass(few, now_, milliseconds(4000)),
             second = pass(few, now_, milliseconds(4000));
   pass(few, now_, milliseconds(100'000));
@@ -115,14 +115,14 @@ TEST_F(RollCallTest, RoundsBecomeRarerTheLongerACallTakesAndTheMoreRanksThereAre
   EXPECT_GT(first, second);
   EXPECT_LE(last, 2 * 12);
   Ranks many_ranks;
-  RollCall many(many_ranks, 0, 192);
-  many.came(false);
+  LivenessCheck many(many_ranks, 0, 192);
+  many.count_call(false);
   EXPECT_LT(pass(many, now_, milliseconds(4000)), first / 2);
 }
 
 TEST_F(RollCallTest, OfManyLateRanksTheFirstAreNamed) {
-  RollCall calls(ranks_, 0, 192);
-  calls.came(false);
+  LivenessCheck calls(ranks_, 0, 192);
+  calls.count_call(false);
   for (int rank = 1; rank < 192; ++rank) ranks_.slow[rank] = true;
   pass(calls, now_, milliseconds(5000));
   const std::string text = calls.late(names(192));
@@ -131,4 +131,4 @@ TEST_F(RollCallTest, OfManyLateRanksTheFirstAreNamed) {
 }
 
 }  // namespace
-}  // namespace collectives::gloo
+}  // namespace collectives::mesh

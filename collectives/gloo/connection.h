@@ -1,7 +1,7 @@
 // The connection with one other rank. Once both ranks have asked for a message, it goes from the
 // memory of the sender straight into the memory of the receiver.
-#ifndef COLLECTIVES_GLOO_WIRE_H_
-#define COLLECTIVES_GLOO_WIRE_H_
+#ifndef COLLECTIVES_GLOO_CONNECTION_H_
+#define COLLECTIVES_GLOO_CONNECTION_H_
 
 #include <gloo/common/error.h>
 #include <gloo/transport/pair.h>
@@ -18,9 +18,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "loop.h"
-#include "peer_memory.h"
-#include "socket.h"
+#include "collectives/mesh/peer_memory.h"
+#include "collectives/mesh/progress_thread.h"
+#include "collectives/mesh/socket.h"
 
 namespace collectives::gloo {
 
@@ -30,7 +30,7 @@ struct Disagreement : ::gloo::Exception {
   int peer;
 };
 
-// Is told the outcome of a transfer. Called by any thread, with the wire's lock held.
+// Is told the outcome of a transfer. Called by any thread, with the connection's lock held.
 class TransferOwner {
  public:
   virtual void sent(int peer) = 0;
@@ -48,15 +48,16 @@ class TransferOwner {
 // message whose size differs from what its receiver expects breaks the connection.
 //
 // Thread-safe. The callers of send() and receive() write as much as the socket takes at once; the
-// loop's thread does the rest.
-class Wire final : public ::gloo::transport::Pair, private Loop::Handler {
+// progress thread does the rest.
+class Connection final : public ::gloo::transport::Pair, private mesh::ProgressThread::Handler {
  public:
   // `socket` must be connected and non-blocking. `progress` is the number that this rank sends back
   // when the peer calls ask(). `memory` is that of the peer; `own`, the token of this rank, is
-  // revoked if the wire has offered memory that it can no longer answer for.
-  Wire(Loop& loop, Socket socket, int peer, const std::atomic<int64_t>& progress,
-       const PeerMemory& memory, Token& own);
-  ~Wire() override;
+  // revoked if the connection has offered memory that it can no longer answer for.
+  Connection(mesh::ProgressThread& progress_thread, mesh::Socket socket, int peer,
+             const std::atomic<int64_t>& progress, const mesh::PeerMemory& memory,
+             mesh::Token& own);
+  ~Connection() override;
 
   // Both throw the reason if the connection is lost: ::gloo::IoException or Disagreement. The
   // memory must stay valid until the owner is told, or until forget() has returned.
@@ -122,7 +123,7 @@ class Wire final : public ::gloo::transport::Pair, private Loop::Handler {
   // Called with the lock held:
   void check() const;
   void start_send(uint64_t slot, const Transfer& transfer, std::size_t room);
-  void say(const Header& header, const Transfer& transfer);
+  void send_header(const Header& header, const Transfer& transfer);
   void flush();
   bool read_some();
   void take(const char* data, std::size_t bytes);
@@ -135,13 +136,13 @@ class Wire final : public ::gloo::transport::Pair, private Loop::Handler {
   void disagree(const char* what, std::size_t theirs, std::size_t ours);
   void fail(const std::exception_ptr& why);
 
-  Loop& loop_;
+  mesh::ProgressThread& progress_thread_;
   const int peer_;
   const std::atomic<int64_t>& progress_;
-  const PeerMemory memory_;
-  Token& own_;
+  const mesh::PeerMemory memory_;
+  mesh::Token& own_;
   std::mutex mutex_;  // guards the members below
-  Socket socket_;
+  mesh::Socket socket_;
   std::exception_ptr failure_;
   std::optional<int64_t> answer_;
   std::unordered_map<uint64_t, Slot> slots_;
@@ -158,4 +159,4 @@ class Wire final : public ::gloo::transport::Pair, private Loop::Handler {
 
 }  // namespace collectives::gloo
 
-#endif  // COLLECTIVES_GLOO_WIRE_H_
+#endif  // COLLECTIVES_GLOO_CONNECTION_H_

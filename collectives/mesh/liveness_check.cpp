@@ -1,11 +1,11 @@
 // Asks late ranks in rounds that become rarer, and words which ranks are behind.
-#include "roll_call.h"
+#include "collectives/mesh/liveness_check.h"
 
 #include <algorithm>
 
 #include "rt/sdk/error.h"
 
-namespace collectives::gloo {
+namespace collectives::mesh {
 
 using std::chrono::milliseconds;
 
@@ -24,21 +24,21 @@ constexpr std::size_t kMostNamed = 8, kNamedOfMore = 3;
 
 }  // namespace
 
-RollCall::RollCall(Questions& questions, int rank, int size)
-    : questions_(questions),
+LivenessCheck::LivenessCheck(LivenessProbe& probe, int rank, int size)
+    : probe_(probe),
       rank_(rank),
       patience_(milliseconds(200) * (kManyRanks + size) / kManyRanks),
       pause_(milliseconds(300) * (kManyRanks + size) / kManyRanks),
       peers_(static_cast<std::size_t>(size)) {}
 
-void RollCall::came(bool shared) {
+void LivenessCheck::count_call(bool shared) {
   ++mine_;
   if (shared) shared_ = (shared_ + 1) % kShared;
   first_.reset();
-  questions_.set_progress(mine_ * kShared + shared_);
+  probe_.set_progress(mine_ * kShared + shared_);
 }
 
-void RollCall::go_on(Time now) {
+void LivenessCheck::go_on(Time now) {
   if (now < next_) return;
   asked_ = !asked_;
   if (asked_) {
@@ -53,25 +53,25 @@ void RollCall::go_on(Time now) {
   }
 }
 
-void RollCall::ask() {
+void LivenessCheck::ask() {
   // Each rank begins with the one behind it, so that not all ask the same one first.
   const auto size = static_cast<int>(peers_.size());
   for (int i = 1; i < size; ++i) {
     const int rank = (rank_ + i) % size;
     Peer& peer = peers_[static_cast<std::size_t>(rank)];
-    peer.before = peer.asked && !questions_.answer(rank);
+    peer.before = peer.asked && !probe_.answer(rank);
     if (peer.before) continue;
-    questions_.ask(rank);
+    probe_.ask(rank);
     peer.asked = true;
   }
 }
 
-void RollCall::evaluate() {
+void LivenessCheck::evaluate() {
   late_.clear();
   for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank) {
     if (rank == rank_) continue;
     Peer& peer = peers_[static_cast<std::size_t>(rank)];
-    const std::optional<int64_t> answer = questions_.answer(rank);
+    const std::optional<int64_t> answer = probe_.answer(rank);
     if (!answer) {
       late_.push_back({rank, std::nullopt});
     } else {
@@ -82,14 +82,14 @@ void RollCall::evaluate() {
   }
 }
 
-void RollCall::judge(int peer, int64_t answer) {
+void LivenessCheck::judge(int peer, int64_t answer) {
   if (answer / kShared < mine_)
     late_.push_back({peer, answer / kShared});
   else if (answer / kShared == mine_ && answer % kShared != shared_)
     disagrees_ = peer;
 }
 
-std::string RollCall::late(const std::vector<int>& names) const {
+std::string LivenessCheck::late(const std::vector<int>& names) const {
   std::string text;
   const std::size_t named = late_.size() > kMostNamed ? kNamedOfMore : late_.size();
   for (std::size_t i = 0; i < named; ++i) {
@@ -106,10 +106,10 @@ std::string RollCall::late(const std::vector<int>& names) const {
   return text;
 }
 
-std::optional<int> RollCall::silent() const {
+std::optional<int> LivenessCheck::silent() const {
   const auto found =
       std::find_if(late_.begin(), late_.end(), [](const Late& l) { return !l.came; });
   return found == late_.end() ? std::nullopt : std::optional<int>(found->rank);
 }
 
-}  // namespace collectives::gloo
+}  // namespace collectives::mesh

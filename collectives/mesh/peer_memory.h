@@ -1,12 +1,12 @@
 // Reading the memory of another rank that is a process of the same machine.
-#ifndef COLLECTIVES_GLOO_PEER_MEMORY_H_
-#define COLLECTIVES_GLOO_PEER_MEMORY_H_
+#ifndef COLLECTIVES_MESH_PEER_MEMORY_H_
+#define COLLECTIVES_MESH_PEER_MEMORY_H_
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
-namespace collectives::gloo {
+namespace collectives::mesh {
 
 // A rank gives its peers this card, so that they can read its memory.
 struct MemoryCard {
@@ -54,6 +54,6 @@ class PeerMemory {
   MemoryCard card_;
 };
 
-}  // namespace collectives::gloo
+}  // namespace collectives::mesh
 
-#endif  // COLLECTIVES_GLOO_PEER_MEMORY_H_
+#endif  // COLLECTIVES_MESH_PEER_MEMORY_H_

@@ -1,6 +1,6 @@
 // Sends and receives the headers and bytes of messages on one socket, or reads offered memory
 // directly.
-#include "wire.h"
+#include "connection.h"
 
 #include <gloo/common/error.h>
 #include <sys/socket.h>
@@ -29,39 +29,40 @@ constexpr std::size_t kOfferedBytes = 64 << 10;
 
 }  // namespace
 
-Wire::Wire(Loop& loop, Socket socket, int peer, const std::atomic<int64_t>& progress,
-           const PeerMemory& memory, Token& own)
-    : loop_(loop),
+Connection::Connection(mesh::ProgressThread& progress_thread, mesh::Socket socket, int peer,
+                       const std::atomic<int64_t>& progress, const mesh::PeerMemory& memory,
+                       mesh::Token& own)
+    : progress_thread_(progress_thread),
       peer_(peer),
       progress_(progress),
       memory_(memory),
       own_(own),
       socket_(std::move(socket)) {
   setLocalRank(0);
-  loop_.add(socket_.get(), *this);
+  progress_thread_.add(socket_.get(), *this);
   const std::lock_guard lock(mutex_);
-  if (memory_.is_readable()) say({Kind::kReads}, {});
+  if (memory_.is_readable()) send_header({Kind::kReads}, {});
 }
 
-Wire::~Wire() { close(); }
+Connection::~Connection() { close(); }
 
-void Wire::close() {
-  loop_.remove(socket_.get(), *this);
+void Connection::close() {
+  progress_thread_.remove(socket_.get(), *this);
   const std::lock_guard lock(mutex_);
   if (!failure_) fail(lost("this rank has closed the connection"));
-  socket_ = Socket();
+  socket_ = mesh::Socket();
 }
 
-bool Wire::is_lost() {
+bool Connection::is_lost() {
   const std::lock_guard lock(mutex_);
   return failure_ != nullptr;
 }
 
-void Wire::check() const {
+void Connection::check() const {
   if (failure_) std::rethrow_exception(failure_);
 }
 
-void Wire::send(TransferOwner& owner, uint64_t slot, const char* data, std::size_t bytes) {
+void Connection::send(TransferOwner& owner, uint64_t slot, const char* data, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   check();
   Slot& place = slots_[slot];
@@ -76,32 +77,32 @@ void Wire::send(TransferOwner& owner, uint64_t slot, const char* data, std::size
   check();
 }
 
-void Wire::start_send(uint64_t slot, const Transfer& transfer, std::size_t room) {
+void Connection::start_send(uint64_t slot, const Transfer& transfer, std::size_t room) {
   if (room != transfer.bytes) {
     disagree("expects", room, transfer.bytes);
     transfer.owner->failed(failure_);
   } else if (own_.holds() && peer_reads_ && room >= kOfferedBytes) {
     slots_[slot].offered.push_back(transfer);
-    say({Kind::kOffer, slot, room, reinterpret_cast<uint64_t>(transfer.data)}, {});
+    send_header({Kind::kOffer, slot, room, reinterpret_cast<uint64_t>(transfer.data)}, {});
   } else {
-    say({Kind::kData, slot, room}, transfer);
+    send_header({Kind::kData, slot, room}, transfer);
   }
 }
 
-void Wire::receive(TransferOwner& owner, uint64_t slot, char* data, std::size_t bytes) {
+void Connection::receive(TransferOwner& owner, uint64_t slot, char* data, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   check();
   slots_[slot].receives.push_back({&owner, data, bytes});
-  say({Kind::kRoom, slot, bytes}, {});
+  send_header({Kind::kRoom, slot, bytes}, {});
 }
 
-void Wire::say(const Header& header, const Transfer& transfer) {
+void Connection::send_header(const Header& header, const Transfer& transfer) {
   outgoing_.push_back({header, transfer, 0});
   if (!wants_output_) flush();
 }
 
 // Writes as much as the socket takes. An error is noticed when the rest of the peer's data is read.
-void Wire::flush() {
+void Connection::flush() {
   while (!outgoing_.empty() && !broken_output_) {
     Outgoing& o = outgoing_.front();
     const std::size_t header = o.done < sizeof(Header) ? sizeof(Header) - o.done : 0;
@@ -122,11 +123,11 @@ void Wire::flush() {
     outgoing_.pop_front();
   }
   const bool wanted = !outgoing_.empty() && !broken_output_;
-  if (wanted != wants_output_) loop_.want_output(socket_.get(), *this, wanted);
+  if (wanted != wants_output_) progress_thread_.want_output(socket_.get(), *this, wanted);
   wants_output_ = wanted;
 }
 
-void Wire::on_events() {
+void Connection::on_events() {
   const std::lock_guard lock(mutex_);
   if (failure_) return;
   if (wants_output_) flush();
@@ -136,7 +137,7 @@ void Wire::on_events() {
 
 // Reads once: large data straight to their destination, the rest through input_. Returns false if
 // there is no more now.
-bool Wire::read_some() {
+bool Connection::read_some() {
   const std::size_t left =
       header_bytes_ == sizeof(Header) ? static_cast<std::size_t>(header_.bytes) - data_bytes_ : 0;
   const bool direct = left >= input_.size() && incoming_.owner != nullptr;
@@ -159,7 +160,7 @@ bool Wire::read_some() {
   return static_cast<std::size_t>(bytes) == room;
 }
 
-void Wire::take(const char* data, std::size_t bytes) {
+void Connection::take(const char* data, std::size_t bytes) {
   while (bytes > 0 && !failure_) {
     std::size_t part = 0;
     if (header_bytes_ < sizeof(Header)) {
@@ -178,13 +179,13 @@ void Wire::take(const char* data, std::size_t bytes) {
   }
 }
 
-void Wire::on_header() {
+void Connection::on_header() {
   if (header_.kind == Kind::kAsk || header_.kind == Kind::kAnswer) {
     header_bytes_ = 0;
     if (header_.kind == Kind::kAnswer)
       answer_ = static_cast<int64_t>(header_.slot);
     else
-      say({Kind::kAnswer, static_cast<uint64_t>(progress_.load()), 0}, {});
+      send_header({Kind::kAnswer, static_cast<uint64_t>(progress_.load()), 0}, {});
     return;
   }
   if (header_.kind == Kind::kReads) {
@@ -205,7 +206,7 @@ void Wire::on_header() {
 }
 
 // A message for which this rank has room: its data follow, or lie in the peer's memory.
-void Wire::on_message(Slot& slot) {
+void Connection::on_message(Slot& slot) {
   const bool offered = header_.kind == Kind::kOffer;
   if ((!offered && header_.kind != Kind::kData) || slot.receives.empty())
     return disagree("sends", header_.bytes, 0);
@@ -218,11 +219,11 @@ void Wire::on_message(Slot& slot) {
 }
 
 // If the memory cannot be read any more, the peer has ended or given up. Why, the connection tells
-// soon: by a farewell, or because it is closed.
-void Wire::copy_offered() {
+// soon: by a notice of leaving, or because it is closed.
+void Connection::copy_offered() {
   if (incoming_.owner == nullptr ||
       memory_.read(header_.address, incoming_.data, incoming_.bytes)) {
-    say({Kind::kTaken, header_.slot}, {});
+    send_header({Kind::kTaken, header_.slot}, {});
     return finish_receive();
   }
   stranded_.push_back(incoming_);
@@ -230,21 +231,21 @@ void Wire::copy_offered() {
   incoming_ = {};
 }
 
-void Wire::on_taken(Slot& slot) {
+void Connection::on_taken(Slot& slot) {
   header_bytes_ = 0;
   if (slot.offered.empty()) return disagree("has copied", 0, 0);
   if (slot.offered.front().owner != nullptr) slot.offered.front().owner->sent(peer_);
   slot.offered.pop_front();
 }
 
-void Wire::finish_receive() {
+void Connection::finish_receive() {
   header_bytes_ = 0;
   if (incoming_.owner != nullptr) incoming_.owner->received(peer_);
   incoming_ = {};
 }
 
 // Shuts the socket down, so that the peer fails at once and not at its timeout.
-void Wire::disagree(const char* what, std::size_t theirs, std::size_t ours) {
+void Connection::disagree(const char* what, std::size_t theirs, std::size_t ours) {
   fail(std::make_exception_ptr(Disagreement(
       peer_, format("%s a message of %zu bytes where this rank has one of %zu; the ranks disagree "
                     "on the order, the type or the count of their calls",
@@ -255,9 +256,9 @@ void Wire::disagree(const char* what, std::size_t theirs, std::size_t ours) {
 // The owners of offered memory may use it for something else as soon as they are told, so the token
 // is revoked before. The socket stays open until the end of this object, so that its number is not
 // used again.
-void Wire::fail(const std::exception_ptr& why) {
+void Connection::fail(const std::exception_ptr& why) {
   failure_ = why;
-  loop_.mute(socket_.get());
+  progress_thread_.mute(socket_.get());
   const auto tell = [&](const Transfer& t) {
     if (t.owner != nullptr) t.owner->failed(why);
   };
@@ -279,25 +280,25 @@ void Wire::fail(const std::exception_ptr& why) {
 }
 
 // The peer cannot read the message any more; if it has read it, its answer is still to come. The
-// connection stays, because the farewell goes over it. Later messages go over it as well: without
-// the token no peer could see whether an offer still holds.
-void Wire::withdraw(Transfer& offered) {
+// connection stays, because the notice of leaving goes over it. Later messages go over it as well:
+// without the token no peer could see whether an offer still holds.
+void Connection::withdraw(Transfer& offered) {
   own_.revoke();
   offered.owner = nullptr;
 }
 
-void Wire::ask() {
+void Connection::ask() {
   const std::lock_guard lock(mutex_);
   answer_.reset();
-  if (!failure_) say({Kind::kAsk, 0, 0}, {});
+  if (!failure_) send_header({Kind::kAsk, 0, 0}, {});
 }
 
-std::optional<int64_t> Wire::answer() {
+std::optional<int64_t> Connection::answer() {
   const std::lock_guard lock(mutex_);
   return answer_;
 }
 
-void Wire::forget(const TransferOwner& owner) {
+void Connection::forget(const TransferOwner& owner) {
   const std::lock_guard lock(mutex_);
   const auto its = [&](const Transfer& t) { return t.owner == &owner; };
   for (auto& [number, slot] : slots_) {
@@ -319,20 +320,24 @@ void Wire::forget(const TransferOwner& owner) {
   fail(lost("this rank has given up a message that it was sending"));
 }
 
-const ::gloo::transport::Address& Wire::address() const { refuse("Wire: it is connected already"); }
-void Wire::connect(const std::vector<char>&) { refuse("Wire: it is connected already"); }
-void Wire::setSync(bool, bool) { refuse("Wire: it has no synchronous mode"); }
-std::unique_ptr<::gloo::transport::Buffer> Wire::createSendBuffer(int, void*, size_t) {
-  refuse("Wire: it has no buffers that are bound to it");
+const ::gloo::transport::Address& Connection::address() const {
+  refuse("Connection: it is connected already");
 }
-std::unique_ptr<::gloo::transport::Buffer> Wire::createRecvBuffer(int, void*, size_t) {
-  refuse("Wire: it has no buffers that are bound to it");
+void Connection::connect(const std::vector<char>&) {
+  refuse("Connection: it is connected already");
 }
-void Wire::send(::gloo::transport::UnboundBuffer*, uint64_t, size_t, size_t) {
-  refuse("Wire: send through the buffer");
+void Connection::setSync(bool, bool) { refuse("Connection: it has no synchronous mode"); }
+std::unique_ptr<::gloo::transport::Buffer> Connection::createSendBuffer(int, void*, size_t) {
+  refuse("Connection: it has no buffers that are bound to it");
 }
-void Wire::recv(::gloo::transport::UnboundBuffer*, uint64_t, size_t, size_t) {
-  refuse("Wire: receive through the buffer");
+std::unique_ptr<::gloo::transport::Buffer> Connection::createRecvBuffer(int, void*, size_t) {
+  refuse("Connection: it has no buffers that are bound to it");
+}
+void Connection::send(::gloo::transport::UnboundBuffer*, uint64_t, size_t, size_t) {
+  refuse("Connection: send through the buffer");
+}
+void Connection::recv(::gloo::transport::UnboundBuffer*, uint64_t, size_t, size_t) {
+  refuse("Connection: receive through the buffer");
 }
 
 }  // namespace collectives::gloo

@@ -1,7 +1,9 @@
 // Makes a connection between each pair of ranks of a communicator, even if others connect to their
 // ports.
-#ifndef COLLECTIVES_GLOO_DOOR_H_
-#define COLLECTIVES_GLOO_DOOR_H_
+#ifndef COLLECTIVES_MESH_LISTENER_H_
+#define COLLECTIVES_MESH_LISTENER_H_
+
+#include <sys/socket.h>
 
 #include <array>
 #include <chrono>
@@ -9,17 +11,16 @@
 #include <string>
 #include <vector>
 
+#include "collectives/mesh/peer_memory.h"
+#include "collectives/mesh/socket.h"
 #include "collectives/shared_memory/segment.h"
-#include "device.h"
-#include "peer_memory.h"
-#include "socket.h"
 
-namespace collectives::gloo {
+namespace collectives::mesh {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
 // What a rank publishes for its peers, in a store that strangers cannot read.
-struct Invitation {
+struct Endpoint {
   int32_t size = 0;  // world size of the communicator
   uint32_t address_bytes = 0;
   sockaddr_storage address{};
@@ -28,35 +29,36 @@ struct Invitation {
   shared_memory::SegmentCard segment{};  // of rank 0
 };
 
-// A port that is open from the constructor until the end of meet() or of this object.
+// A port that is open from the constructor until the end of connect() or of this object.
 //
 // Of two ranks, the one with the greater number connects to the other. Both then send their number
-// and the secret of the other's invitation; a connection on which the secret is missing is closed.
+// and the secret of the other's endpoint; a connection on which the secret is missing is closed.
 // A failed connection attempt is repeated. Strangers can therefore connect, stay, send anything or
 // reset their connections without any effect on Gloo.
-class Door {
+class Listener {
  public:
-  Door(const Device& device, int rank, int size);
+  // Listens on the address, whose port is 0. Throws rt::sdk::Error if the system refuses.
+  Listener(const sockaddr_storage& address, socklen_t address_bytes, int rank, int size);
 
-  const Invitation& invitation() const { return invitation_; }
+  const Endpoint& endpoint() const { return endpoint_; }
 
   // The connections that were made.
-  struct Guests {
+  struct Connections {
     std::vector<Socket> sockets;  // by rank; connected and non-blocking; empty for this rank itself
     std::vector<int> missing;     // ranks without a connection
     std::string why;              // why the last failed attempt failed; "" if none failed
   };
   // Returns when all ranks are connected, when the deadline has passed, or when a rank to which
   // this rank connects has refused all connections for one second, because its port is closed.
-  // `invitations` is indexed by rank.
-  Guests meet(const std::vector<Invitation>& invitations, Deadline deadline);
+  // `endpoints` is indexed by rank.
+  Connections connect(const std::vector<Endpoint>& endpoints, Deadline deadline);
 
  private:
   const int rank_;
-  Invitation invitation_;
+  Endpoint endpoint_;
   Socket listener_;
 };
 
-}  // namespace collectives::gloo
+}  // namespace collectives::mesh
 
-#endif  // COLLECTIVES_GLOO_DOOR_H_
+#endif  // COLLECTIVES_MESH_LISTENER_H_

@@ -1,5 +1,5 @@
 // Checks that a rank reads the memory of the right process only, and not where that is forbidden.
-#include "collectives/gloo/peer_memory.h"
+#include "collectives/mesh/peer_memory.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -7,7 +7,7 @@
 
 #include <vector>
 
-namespace collectives::gloo {
+namespace collectives::mesh {
 namespace {
 
 // A child of this process that waits, with the same memory as this process at the time of the fork.
@@ -76,4 +76,4 @@ TEST_F(PeerMemoryTest, RevokedOrNotThere) {
 }
 
 }  // namespace
-}  // namespace collectives::gloo
+}  // namespace collectives::mesh

@@ -1,6 +1,6 @@
 // Reads another process's memory with process_vm_readv, and proves by a token that it is the right
 // process.
-#include "peer_memory.h"
+#include "collectives/mesh/peer_memory.h"
 
 #include <sys/random.h>
 #include <sys/uio.h>
@@ -11,7 +11,7 @@
 
 #include "collectives/shared_memory/machine.h"
 
-namespace collectives::gloo {
+namespace collectives::mesh {
 
 namespace {
 
@@ -56,4 +56,4 @@ bool PeerMemory::read(uint64_t address, char* to, std::size_t bytes) const {
   return true;
 }
 
-}  // namespace collectives::gloo
+}  // namespace collectives::mesh

@@ -1,19 +1,19 @@
 // The thread that does the input and output of all connections of a rank.
-#ifndef COLLECTIVES_GLOO_LOOP_H_
-#define COLLECTIVES_GLOO_LOOP_H_
+#ifndef COLLECTIVES_MESH_PROGRESS_THREAD_H_
+#define COLLECTIVES_MESH_PROGRESS_THREAD_H_
 
 #include <mutex>
 #include <set>
 #include <thread>
 
-#include "socket.h"
+#include "collectives/mesh/socket.h"
 
-namespace collectives::gloo {
+namespace collectives::mesh {
 
 // Thread-safe. The thread sleeps while nothing happens and receives no signals.
-class Loop {
+class ProgressThread {
  public:
-  // on_events() is called in the loop's thread, for one handler at a time. It must not throw, and
+  // on_events() is called in this thread, for one handler at a time. It must not throw, and
   // must not call add() or remove().
   class Handler {
    public:
@@ -23,10 +23,10 @@ class Loop {
     ~Handler() = default;
   };
 
-  Loop();
-  ~Loop();
-  Loop(const Loop&) = delete;
-  Loop& operator=(const Loop&) = delete;
+  ProgressThread();
+  ~ProgressThread();
+  ProgressThread(const ProgressThread&) = delete;
+  ProgressThread& operator=(const ProgressThread&) = delete;
 
   // From now on the handler is called whenever `file` can be read.
   void add(int file, Handler& handler);
@@ -48,6 +48,6 @@ class Loop {
   std::thread thread_;
 };
 
-}  // namespace collectives::gloo
+}  // namespace collectives::mesh
 
-#endif  // COLLECTIVES_GLOO_LOOP_H_
+#endif  // COLLECTIVES_MESH_PROGRESS_THREAD_H_

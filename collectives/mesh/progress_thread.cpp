@@ -1,5 +1,5 @@
 // Waits with epoll for sockets of all connections, and calls the handler of each.
-#include "loop.h"
+#include "collectives/mesh/progress_thread.h"
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -8,10 +8,10 @@
 #include <cerrno>
 #include <cstring>
 
-#include "lane.h"
+#include "collectives/mesh/blocked_signals.h"
 #include "rt/sdk/error.h"
 
-namespace collectives::gloo {
+namespace collectives::mesh {
 namespace {
 
 [[noreturn]] void fail(const char* call) {
@@ -29,14 +29,15 @@ int control(const Socket& poll, int operation, int file, uint32_t events, void* 
 
 }  // namespace
 
-Loop::Loop() : poll_(::epoll_create1(EPOLL_CLOEXEC)), wake_(::eventfd(0, EFD_CLOEXEC)) {
+ProgressThread::ProgressThread()
+    : poll_(::epoll_create1(EPOLL_CLOEXEC)), wake_(::eventfd(0, EFD_CLOEXEC)) {
   if (!poll_ || !wake_) fail("epoll_create1");
   if (control(poll_, EPOLL_CTL_ADD, wake_.get(), EPOLLIN, nullptr) != 0) fail("epoll_ctl");
   const BlockedSignals inherited;
-  thread_ = std::thread(&Loop::run, this);
+  thread_ = std::thread(&ProgressThread::run, this);
 }
 
-Loop::~Loop() {
+ProgressThread::~ProgressThread() {
   {
     const std::lock_guard lock(mutex_);
     over_ = true;
@@ -45,27 +46,27 @@ Loop::~Loop() {
   thread_.join();
 }
 
-void Loop::add(int file, Handler& handler) {
+void ProgressThread::add(int file, Handler& handler) {
   const std::lock_guard lock(mutex_);
   handlers_.insert(&handler);
   if (control(poll_, EPOLL_CTL_ADD, file, EPOLLIN, &handler) != 0) fail("epoll_ctl");
 }
 
-void Loop::want_output(int file, Handler& handler, bool wanted) {
+void ProgressThread::want_output(int file, Handler& handler, bool wanted) {
   const uint32_t events = wanted ? EPOLLIN | EPOLLOUT : EPOLLIN;
   control(poll_, EPOLL_CTL_MOD, file, events, &handler);
 }
 
-void Loop::mute(int file) { control(poll_, EPOLL_CTL_DEL, file, 0, nullptr); }
+void ProgressThread::mute(int file) { control(poll_, EPOLL_CTL_DEL, file, 0, nullptr); }
 
-void Loop::remove(int file, Handler& handler) {
+void ProgressThread::remove(int file, Handler& handler) {
   mute(file);
   const std::lock_guard lock(mutex_);
   handlers_.erase(&handler);
 }
 
 // epoll_wait() may have returned an event before its handler was removed; such events are skipped.
-void Loop::run() {
+void ProgressThread::run() {
   std::array<epoll_event, 64> events;
   for (;;) {
     const int count = ::epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()), -1);
@@ -78,4 +79,4 @@ void Loop::run() {
   }
 }
 
-}  // namespace collectives::gloo
+}  // namespace collectives::mesh

@@ -1,9 +1,10 @@
-// The transport under Gloo's collectives, over connections that door.h has made. It replaces Gloo's
+// The transport under Gloo's collectives, over connections that
+// collectives/mesh/listener.h has made. It replaces Gloo's
 // own transport, which accepts whatever connects first to its ports. There, an error in the I/O
 // thread, such as a connection that is reset while it is accepted, ends the process: a port scan
 // was enough.
-#ifndef COLLECTIVES_GLOO_WIRES_H_
-#define COLLECTIVES_GLOO_WIRES_H_
+#ifndef COLLECTIVES_GLOO_TRANSPORT_H_
+#define COLLECTIVES_GLOO_TRANSPORT_H_
 
 #include <gloo/transport/context.h>
 
@@ -14,12 +15,12 @@
 #include <set>
 #include <vector>
 
+#include "collectives/mesh/listener.h"
+#include "collectives/mesh/liveness_check.h"
+#include "collectives/mesh/peer_memory.h"
+#include "collectives/mesh/progress_thread.h"
 #include "collectives/shared_memory/all_reduce.h"
-#include "door.h"
-#include "loop.h"
-#include "peer_memory.h"
-#include "roll_call.h"
-#include "wire.h"
+#include "connection.h"
 
 namespace collectives::gloo {
 
@@ -29,13 +30,14 @@ using shared_memory::Interrupted;  // what waits throw after interrupt()
 // interrupt() is called. When it is destroyed, its memory is not touched any more, whatever the
 // state of its transfers. The timeouts that Gloo passes to waits are ignored, because they apply to
 // each segment of a collective.
-class Wires final : public ::gloo::transport::Context, public Questions {
+class Transport final : public ::gloo::transport::Context, public mesh::LivenessProbe {
  public:
   // sockets[r] connects this rank with rank r, and memories[r] is that rank's memory; those of this
   // rank itself are not used. `own` is the token of this rank.
-  Wires(std::shared_ptr<Loop> loop, int rank, std::vector<Socket> sockets,
-        const std::vector<PeerMemory>& memories, Token& own);
-  ~Wires() override { pairs_.clear(); }  // before the loop that they use
+  Transport(std::shared_ptr<mesh::ProgressThread> progress_thread, int rank,
+            std::vector<mesh::Socket> sockets, const std::vector<mesh::PeerMemory>& memories,
+            mesh::Token& own);
+  ~Transport() override { pairs_.clear(); }  // before the thread that they use
 
   std::unique_ptr<::gloo::transport::Pair>& createPair(int rank) override;  // throws: all exist
   std::unique_ptr<::gloo::transport::UnboundBuffer> createUnboundBuffer(void* pointer,
@@ -49,18 +51,18 @@ class Wires final : public ::gloo::transport::Context, public Questions {
   // Closes all connections; data that were written before still reach their peer. May be called
   // after interrupt().
   void close();
-  bool is_lost(int rank) { return wire(rank).is_lost(); }
+  bool is_lost(int rank) { return connection(rank).is_lost(); }
 
-  // See Wire::ask().
+  // See Connection::ask().
   void set_progress(int64_t progress) override { progress_ = progress; }
-  void ask(int peer) override { wire(peer).ask(); }
-  std::optional<int64_t> answer(int peer) override { return wire(peer).answer(); }
-  Wire& wire(int rank);
+  void ask(int peer) override { connection(peer).ask(); }
+  std::optional<int64_t> answer(int peer) override { return connection(peer).answer(); }
+  Connection& connection(int rank);
 
  private:
   class Buffer;
 
-  const std::shared_ptr<Loop> loop_;
+  const std::shared_ptr<mesh::ProgressThread> progress_thread_;
   std::atomic<bool> interrupted_ = false;
   std::atomic<int64_t> progress_ = 0;
   std::mutex buffers_mutex_;
@@ -69,4 +71,4 @@ class Wires final : public ::gloo::transport::Context, public Questions {
 
 }  // namespace collectives::gloo
 
-#endif  // COLLECTIVES_GLOO_WIRES_H_
+#endif  // COLLECTIVES_GLOO_TRANSPORT_H_

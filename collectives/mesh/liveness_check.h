@@ -1,8 +1,8 @@
 // Finds out which ranks are late. When a call takes long, this rank asks the others how far they
 // are. Their I/O threads answer, even while their ranks compute; a rank that is stopped or behind a
 // dead link does not answer.
-#ifndef COLLECTIVES_GLOO_ROLL_CALL_H_
-#define COLLECTIVES_GLOO_ROLL_CALL_H_
+#ifndef COLLECTIVES_MESH_LIVENESS_CHECK_H_
+#define COLLECTIVES_MESH_LIVENESS_CHECK_H_
 
 #include <chrono>
 #include <cstdint>
@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-namespace collectives::gloo {
+namespace collectives::mesh {
 
 // The connections over which ranks ask each other.
-class Questions {
+class LivenessProbe {
  public:
-  virtual ~Questions() = default;
+  virtual ~LivenessProbe() = default;
   // Sets what this rank answers.
   virtual void set_progress(int64_t progress) = 0;
   // Asks another rank, and forgets its answer to the question before.
@@ -29,15 +29,15 @@ class Questions {
 // the longer is the pause between two rounds.
 //
 // Used only by the thread that calls the communicator.
-class RollCall {
+class LivenessCheck {
  public:
   using Time = std::chrono::steady_clock::time_point;
   using Duration = std::chrono::steady_clock::duration;
 
-  RollCall(Questions& questions, int rank, int size);
+  LivenessCheck(LivenessProbe& probe, int rank, int size);
 
   // Counts one more collective that this rank has called. `shared`: an all-reduce in shared memory.
-  void came(bool shared);
+  void count_call(bool shared);
 
   // The time at which go_on() has something to do.
   Time next() const { return next_; }
@@ -69,7 +69,7 @@ class RollCall {
   void evaluate();
   void judge(int peer, int64_t answer);
 
-  Questions& questions_;
+  LivenessProbe& probe_;
   const int rank_;
   // The time that the others have to answer, and the least time between two rounds.
   const Duration patience_, pause_;
@@ -83,6 +83,6 @@ class RollCall {
   std::vector<Late> late_;
 };
 
-}  // namespace collectives::gloo
+}  // namespace collectives::mesh
 
-#endif  // COLLECTIVES_GLOO_ROLL_CALL_H_
+#endif  // COLLECTIVES_MESH_LIVENESS_CHECK_H_

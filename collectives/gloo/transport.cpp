@@ -1,5 +1,5 @@
-// Implements Gloo's transport (context, pairs, buffers) over the wires of one rank.
-#include "wires.h"
+// Implements Gloo's transport (context, pairs, buffers) over the connections of one rank.
+#include "transport.h"
 
 #include <gloo/common/error.h>
 
@@ -9,21 +9,21 @@
 
 namespace collectives::gloo {
 
-class Wires::Buffer final : public ::gloo::transport::UnboundBuffer, private TransferOwner {
+class Transport::Buffer final : public ::gloo::transport::UnboundBuffer, private TransferOwner {
  public:
-  Buffer(Wires& wires, void* pointer, size_t size, bool lasts)
-      : UnboundBuffer(pointer, size), wires_(wires), lasts_(lasts) {
-    const std::lock_guard lock(wires_.buffers_mutex_);
-    wires_.buffers_.insert(this);
+  Buffer(Transport& transport, void* pointer, size_t size, bool lasts)
+      : UnboundBuffer(pointer, size), transport_(transport), lasts_(lasts) {
+    const std::lock_guard lock(transport_.buffers_mutex_);
+    transport_.buffers_.insert(this);
   }
   ~Buffer() override {
     if (in_progress()) {
-      for (int peer = 0; peer < wires_.size; ++peer) {
-        if (peer != wires_.rank) wires_.wire(peer).forget(*this);
+      for (int peer = 0; peer < transport_.size; ++peer) {
+        if (peer != transport_.rank) transport_.connection(peer).forget(*this);
       }
     }
-    const std::lock_guard lock(wires_.buffers_mutex_);
-    wires_.buffers_.erase(this);
+    const std::lock_guard lock(transport_.buffers_mutex_);
+    transport_.buffers_.erase(this);
   }
 
   bool waitRecv(int* rank, std::chrono::milliseconds timeout) override {
@@ -37,14 +37,14 @@ class Wires::Buffer final : public ::gloo::transport::UnboundBuffer, private Tra
 
   void send(int rank, uint64_t slot, size_t offset, size_t bytes) override {
     begin();
-    wires_.wire(rank).send(*this, slot, at(offset), size_of(offset, bytes));
+    transport_.connection(rank).send(*this, slot, at(offset), size_of(offset, bytes));
   }
   void recv(int rank, uint64_t slot, size_t offset, size_t bytes) override {
     begin();
-    wires_.wire(rank).receive(*this, slot, at(offset), size_of(offset, bytes));
+    transport_.connection(rank).receive(*this, slot, at(offset), size_of(offset, bytes));
   }
   void recv(std::vector<int>, uint64_t, size_t, size_t) override {
-    throw ::gloo::InvalidOperationException("Wires: a receive names the rank that sends");
+    throw ::gloo::InvalidOperationException("Transport: a receive names the rank that sends");
   }
 
   void wake() {
@@ -75,7 +75,7 @@ class Wires::Buffer final : public ::gloo::transport::UnboundBuffer, private Tra
     changed_.notify_all();
   }
 
-  bool interrupted() const { return !lasts_ && wires_.interrupted_; }
+  bool interrupted() const { return !lasts_ && transport_.interrupted_; }
 
   void begin() {
     if (interrupted()) throw Interrupted();
@@ -107,54 +107,58 @@ class Wires::Buffer final : public ::gloo::transport::UnboundBuffer, private Tra
   size_t size_of(size_t offset, size_t bytes) const {
     if (bytes == kUnspecifiedByteCount) bytes = size - std::min(offset, size);
     if (offset <= size && bytes <= size - offset) return bytes;
-    throw ::gloo::InvalidOperationException("Wires: a transfer beyond the end of its buffer");
+    throw ::gloo::InvalidOperationException("Transport: a transfer beyond the end of its buffer");
   }
 
-  Wires& wires_;
+  Transport& transport_;
   const bool lasts_;
   std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
-  int begun_ = 0;  // transfers that a wire may still know
+  int begun_ = 0;  // transfers that a connection may still know
   Count sent_, received_;
   std::exception_ptr failure_;  // the failure of any transfer
 };
 
-Wires::Wires(std::shared_ptr<Loop> loop, int rank, std::vector<Socket> sockets,
-             const std::vector<PeerMemory>& memories, Token& own)
-    : Context(rank, static_cast<int>(sockets.size())), loop_(std::move(loop)) {
+Transport::Transport(std::shared_ptr<mesh::ProgressThread> progress_thread, int rank,
+                     std::vector<mesh::Socket> sockets,
+                     const std::vector<mesh::PeerMemory>& memories, mesh::Token& own)
+    : Context(rank, static_cast<int>(sockets.size())),
+      progress_thread_(std::move(progress_thread)) {
   for (int peer = 0; peer < size; ++peer) {
     const auto place = static_cast<std::size_t>(peer);
     if (peer != rank)
-      pairs_[place] = std::make_unique<Wire>(*loop_, std::move(sockets[place]), peer, progress_,
-                                             memories[place], own);
+      pairs_[place] = std::make_unique<Connection>(*progress_thread_, std::move(sockets[place]),
+                                                   peer, progress_, memories[place], own);
   }
 }
 
-Wire& Wires::wire(int rank) { return static_cast<Wire&>(*pairs_[static_cast<std::size_t>(rank)]); }
-
-std::unique_ptr<::gloo::transport::Pair>& Wires::createPair(int) {
-  throw ::gloo::InvalidOperationException("Wires: all connections are there");
+Connection& Transport::connection(int rank) {
+  return static_cast<Connection&>(*pairs_[static_cast<std::size_t>(rank)]);
 }
 
-std::unique_ptr<::gloo::transport::UnboundBuffer> Wires::createUnboundBuffer(void* pointer,
-                                                                             size_t size) {
+std::unique_ptr<::gloo::transport::Pair>& Transport::createPair(int) {
+  throw ::gloo::InvalidOperationException("Transport: all connections are there");
+}
+
+std::unique_ptr<::gloo::transport::UnboundBuffer> Transport::createUnboundBuffer(void* pointer,
+                                                                                 size_t size) {
   return std::make_unique<Buffer>(*this, pointer, size, false);
 }
 
-std::unique_ptr<::gloo::transport::UnboundBuffer> Wires::make_lasting_buffer(void* pointer,
-                                                                             size_t size) {
+std::unique_ptr<::gloo::transport::UnboundBuffer> Transport::make_lasting_buffer(void* pointer,
+                                                                                 size_t size) {
   return std::make_unique<Buffer>(*this, pointer, size, true);
 }
 
-void Wires::interrupt() {
+void Transport::interrupt() {
   const std::lock_guard lock(buffers_mutex_);
   interrupted_ = true;
   for (Buffer* buffer : buffers_) buffer->wake();
 }
 
-void Wires::close() {
+void Transport::close() {
   for (int peer = 0; peer < size; ++peer) {
-    if (peer != rank) wire(peer).close();
+    if (peer != rank) connection(peer).close();
   }
 }
 

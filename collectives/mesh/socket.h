@@ -1,12 +1,12 @@
 // A class that owns a socket and closes it in its destructor.
-#ifndef COLLECTIVES_GLOO_SOCKET_H_
-#define COLLECTIVES_GLOO_SOCKET_H_
+#ifndef COLLECTIVES_MESH_SOCKET_H_
+#define COLLECTIVES_MESH_SOCKET_H_
 
 #include <unistd.h>
 
 #include <utility>
 
-namespace collectives::gloo {
+namespace collectives::mesh {
 
 // Owns a file descriptor and closes it; -1 means none. Movable.
 class Socket {
@@ -28,6 +28,6 @@ class Socket {
   int file_ = -1;
 };
 
-}  // namespace collectives::gloo
+}  // namespace collectives::mesh
 
-#endif  // COLLECTIVES_GLOO_SOCKET_H_
+#endif  // COLLECTIVES_MESH_SOCKET_H_
