@@ -9,6 +9,7 @@
 #include "runtime/session/announcements.h"
 #include "runtime/session/profile.h"
 #include "runtime/session/reporters.h"
+#include "runtime/session/reports/screen.h"
 #include "runtime/system/atomic_file.h"
 #include "runtime/train/checkpoint/find.h"
 #include "runtime/train/open.h"

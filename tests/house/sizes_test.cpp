@@ -34,7 +34,7 @@ const std::map<std::string, size_t> kRoomLines = {
     {"plugins/validate", 2493}, {"runtime/analysis", 1481},  {"runtime/cli", 3248},
     {"runtime/config", 4275},   {"runtime/data", 6608},      {"runtime/exchange", 1590},
     {"runtime/exec", 4132},     {"runtime/graph", 5551},     {"runtime/launch", 4085},
-    {"runtime/model", 2282},    {"runtime/parallel", 3372},  {"runtime/session", 1463},
+    {"runtime/model", 2282},    {"runtime/parallel", 3372},  {"runtime/session", 1464},
     {"runtime/step", 1627},     {"runtime/system", 538},     {"runtime/tensor", 694},
     {"runtime/terminal", 419},  {"runtime/tokenizer", 2204}, {"runtime/train", 7048},
     {"runtime/watch", 1349},
