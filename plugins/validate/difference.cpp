@@ -1,10 +1,13 @@
 // Compares two results as numbers of their type, and gives the largest relative difference.
 #include "plugins/validate/difference.h"
 
-#include <bit>
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+
+#include "rt/sdk/float16.h"
+#include "rt/sdk/tensor.h"
 
 namespace plugins::validate {
 namespace {
@@ -16,15 +19,6 @@ T read(const std::byte* at) {
   return value;
 }
 
-double half(uint16_t bits) {
-  const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
-  const double sign = (bits & 0x8000) != 0 ? -1 : 1;
-  if (exponent == 31)
-    return mantissa == 0 ? sign * std::numeric_limits<double>::infinity() : std::nan("");
-  return sign *
-         (exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, exponent - 25));
-}
-
 double number(const std::byte* at, rt_dtype dtype) {
   switch (dtype) {
     case RT_FLOAT32:
@@ -32,9 +26,9 @@ double number(const std::byte* at, rt_dtype dtype) {
     case RT_FLOAT64:
       return read<double>(at);
     case RT_FLOAT16:
-      return half(read<uint16_t>(at));
+      return rt::sdk::from_float16(read<uint16_t>(at));
     case RT_BFLOAT16:
-      return std::bit_cast<float>(uint32_t{read<uint16_t>(at)} << 16);
+      return rt::sdk::from_bfloat16(read<uint16_t>(at));
     default:
       return 0;
   }
@@ -43,19 +37,7 @@ double number(const std::byte* at, rt_dtype dtype) {
 }  // namespace
 
 std::size_t element_bytes(rt_dtype dtype) {
-  switch (dtype) {
-    case RT_FLOAT64:
-    case RT_INT64:
-      return 8;
-    case RT_FLOAT32:
-    case RT_INT32:
-      return 4;
-    case RT_FLOAT16:
-    case RT_BFLOAT16:
-      return 2;
-    default:
-      return 1;
-  }
+  return std::max<std::size_t>(rt::sdk::dtype_bytes(dtype), 1);
 }
 
 double epsilon_of(rt_dtype dtype) {

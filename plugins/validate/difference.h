@@ -15,7 +15,7 @@ namespace plugins::validate {
 double relative_difference(std::span<const std::byte> a, std::span<const std::byte> b,
                            rt_dtype dtype);
 
-// The bytes of one element.
+// The bytes of one element; 1 for an unknown type.
 std::size_t element_bytes(rt_dtype dtype);
 // The distance from 1 to the next number of the type; 0 for integers.
 double epsilon_of(rt_dtype dtype);

@@ -16,7 +16,8 @@ class App;
 
 namespace runtime::cli {
 
-// What a command returns to main(), and the command line without the program's name.
+// A command returns its exit code in this, and is given the command line without the program's
+// name.
 struct Outcome {
   int exit_code = 0;
   std::vector<std::string> arguments;

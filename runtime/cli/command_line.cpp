@@ -411,20 +411,14 @@ void check_command(const CLI::App& app, const std::string& word, char** argv) {
   // The second word of a command may also name a program: `plugins check` is runtime-plugins-check.
   if (word.starts_with('-')) return;
   if (argv[2] != nullptr) {
-    const std::string both = word + "-" + argv[2];
-    if (const auto own = own_command(both)) become(*own, argv + 3);
-    for (const ExternalCommand& command : external_commands())
-      if (command.name == both) become(command, argv + 3);
+    if (const auto found = find_command(word + "-" + argv[2])) become(*found, argv + 3);
   }
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     names.push_back(command->get_name());
   if (std::find(names.begin(), names.end(), word) != names.end()) return;
-  if (const auto own = own_command(word)) become(*own, argv + 2);
-  for (const ExternalCommand& command : external_commands()) {
-    if (command.name == word) become(command, argv + 2);
-    names.push_back(command.name);
-  }
+  if (const auto found = find_command(word)) become(*found, argv + 2);
+  for (const ExternalCommand& command : external_commands()) names.push_back(command.name);
   throw ConfigurationError("command '" + word + "' is unknown" +
                            plugins::host::suggestion(word, names) + " (runtime --help)");
 }

@@ -59,11 +59,23 @@ std::string output_until(const launch::Child& child, Clock::time_point limit) {
   }
 }
 
-// The folder of this program, and its libexec folder.
-std::vector<fs::path> own_folders() {
+struct Folder {
+  fs::path path;
+  bool own = false;  // see ExternalCommand
+};
+
+// The folders that are searched, in their order. A relative folder of PATH would make the command
+// depend on where the program was started.
+std::vector<Folder> folders_of_programs() {
+  std::vector<Folder> list;
   const fs::path here = plugins::host::program_path().parent_path();
-  if (here.empty()) return {};
-  return {here, (here / "../libexec/runtime").lexically_normal()};
+  if (!here.empty())
+    list = {{here, true}, {(here / "../libexec/runtime").lexically_normal(), true}};
+  const char* const path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "" : path);
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (folder.starts_with('/')) list.push_back({folder, false});
+  return list;
 }
 
 }  // namespace
@@ -83,22 +95,18 @@ std::string help_of(const ExternalCommand& command, const std::string& sub, int 
   return text;
 }
 
-std::optional<ExternalCommand> own_command(const std::string& name) {
-  for (const fs::path& folder : own_folders()) {
-    fs::path file = folder / (std::string(kPrefix) + name);
-    if (is_program(file)) return ExternalCommand{name, std::move(file), true};
+std::optional<ExternalCommand> find_command(const std::string& name) {
+  if (name.find('/') != std::string::npos) return std::nullopt;
+  for (const Folder& folder : folders_of_programs()) {
+    fs::path file = folder.path / (std::string(kPrefix) + name);
+    if (is_program(file)) return ExternalCommand{name, std::move(file), folder.own};
   }
   return std::nullopt;
 }
 
 std::vector<ExternalCommand> external_commands() {
   std::map<std::string, ExternalCommand> found;
-  for (const fs::path& folder : own_folders()) add_folder(folder, true, found);
-  const char* const path = std::getenv("PATH");
-  std::istringstream folders(path == nullptr ? "" : path);
-  // A relative folder would make the command depend on where the program was started.
-  for (std::string folder; std::getline(folders, folder, ':');)
-    if (folder.starts_with('/')) add_folder(folder, false, found);
+  for (const Folder& folder : folders_of_programs()) add_folder(folder.path, folder.own, found);
   std::vector<ExternalCommand> list;
   for (auto& [name, command] : found) list.push_back(std::move(command));
   return list;

@@ -25,9 +25,8 @@ struct ExternalCommand {
 // read are passed over.
 std::vector<ExternalCommand> external_commands();
 
-// Returns the program of this name beside this executable or in its libexec folder, whose folders
-// need not be readable.
-std::optional<ExternalCommand> own_command(const std::string& name);
+// Returns the program of this name that external_commands() lists, without reading any folder.
+std::optional<ExternalCommand> find_command(const std::string& name);
 
 // Replaces this process by the program, with `arguments` (ended by a null pointer) behind its name.
 // Throws ConfigurationError if the system cannot start it.

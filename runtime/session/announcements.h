@@ -1,4 +1,4 @@
-// What a run says before and after its training.
+// These functions tell a person what a run is about to do, and what it has done.
 #ifndef RUNTIME_SESSION_ANNOUNCEMENTS_H_
 #define RUNTIME_SESSION_ANNOUNCEMENTS_H_
 

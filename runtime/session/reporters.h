@@ -1,4 +1,4 @@
-// What a run writes while it goes on: a progress bar or lines, and the files of its metrics.
+// The reporters of a run show its progress as a bar or lines, and write the files of its metrics.
 #ifndef RUNTIME_SESSION_REPORTERS_H_
 #define RUNTIME_SESSION_REPORTERS_H_
 

@@ -1,4 +1,4 @@
-// What each rank opens first: device, data, programs and trainer.
+// Each rank opens a session first: its device, data, programs and trainer.
 #ifndef RUNTIME_SESSION_SESSION_H_
 #define RUNTIME_SESSION_SESSION_H_
 

@@ -80,7 +80,7 @@ const Rooms kAllowed = {
     {"plugins/include", {}},
     {"plugins/sdk", {"plugins/include"}},
     {"plugins/host", {"plugins/include"}},
-    {"plugins/validate", {"plugins/host", "plugins/include"}},
+    {"plugins/validate", {"plugins/host", "plugins/include", "plugins/sdk"}},
     {"plugins/conformance", {"plugins/host", "plugins/include", "plugins/sdk"}},
     {"plugins/check", {"plugins/conformance", "plugins/host", "plugins/include", "plugins/sdk"}},
     {"plugins/new", {"plugins/host"}},

@@ -87,7 +87,7 @@ std::vector<Function> SourceFile::functions() const {
 
 namespace {
 
-// What a class declares at its own level, statement by statement.
+// It reads the body of a class statement by statement, and counts what stands at its own level.
 class ClassReader {
  public:
   explicit ClassReader(Class& found) : found_(found) {}

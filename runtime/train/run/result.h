@@ -1,4 +1,4 @@
-// What a training run has come to.
+// A training run ends with this result.
 #ifndef RUNTIME_TRAIN_RUN_RESULT_H_
 #define RUNTIME_TRAIN_RUN_RESULT_H_
 
