@@ -180,7 +180,7 @@ class NamesOfHosts(Hosts):
             ranks = [self.start(rank, host, "--set", f"optimizer.lr=0.{rank + 1}") for rank, host in enumerate(hosts)]
             said = [rank.communicate(timeout=60)[0] for rank in ranks]
             self.assertEqual([rank.returncode for rank in ranks], [4, 4], said)
-            self.assertIn(f'{names[0]} has "lr = 0.1", {names[1]} has "lr = 0.2"', said[0])
+            self.assertIn(f'{names[0]} has "optimizer.lr = 0.1", {names[1]} has "optimizer.lr = 0.2"', said[0])
 
     def test_of_a_rank_that_is_lost(self):
         ranks = [self.start(rank, host, "--set", "training.epochs=1000000", "--set", "checkpoint.interval_steps=0")
