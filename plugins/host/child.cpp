@@ -1,10 +1,8 @@
-// Spawns a process with clean descriptors and signals, reads its pipe with a deadline, and ends it.
+// Starts an isolated process, reads its pipes with a deadline, and ends it.
 #include "plugins/host/child.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +14,7 @@
 
 #include "plugins/host/error.h"
 #include "plugins/host/printable.h"
+#include "plugins/host/spawn.h"
 
 namespace plugins::host {
 namespace {
@@ -30,62 +29,6 @@ constexpr auto kEndGrace = 1000ms;
 
 [[noreturn]] void fail(const std::string& what, int error) {
   throw Error(RT_ERROR_UNAVAILABLE, what + ": " + std::strerror(error));
-}
-
-struct Pipe {
-  Descriptor read, write;
-  Pipe() {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) fail("cannot make a pipe to a child process", errno);
-    read = Descriptor(ends[0]);
-    write = Descriptor(ends[1]);
-    ::fcntl(read.get(), F_SETFL, O_NONBLOCK);
-  }
-};
-
-// The actions and attributes that posix_spawn applies in the child before the program starts.
-class SpawnSetup {
- public:
-  SpawnSetup(int answer, int output) {
-    ::posix_spawn_file_actions_init(&actions_);
-    ::posix_spawnattr_init(&attributes_);
-    ::posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    ::posix_spawn_file_actions_adddup2(&actions_, output, STDOUT_FILENO);
-    ::posix_spawn_file_actions_adddup2(&actions_, output, STDERR_FILENO);
-    ::posix_spawn_file_actions_adddup2(&actions_, answer, kAnswerDescriptor);
-    ::posix_spawn_file_actions_addclosefrom_np(&actions_, kAnswerDescriptor + 1);
-    // The child blocks the signals that stop a job: they go to all processes of the job, and a
-    // child that one of them kills would look like a faulty plugin.
-    sigset_t stops, all;
-    ::sigemptyset(&stops);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&stops, signal);
-    ::sigfillset(&all);
-    ::posix_spawnattr_setsigmask(&attributes_, &stops);
-    ::posix_spawnattr_setsigdefault(&attributes_, &all);
-    ::posix_spawnattr_setpgroup(&attributes_, 0);
-    ::posix_spawnattr_setflags(
-        &attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  }
-  ~SpawnSetup() {
-    ::posix_spawn_file_actions_destroy(&actions_);
-    ::posix_spawnattr_destroy(&attributes_);
-  }
-  SpawnSetup(const SpawnSetup&) = delete;
-  SpawnSetup& operator=(const SpawnSetup&) = delete;
-  const posix_spawn_file_actions_t* actions() const { return &actions_; }
-  const posix_spawnattr_t* attributes() const { return &attributes_; }
-
- private:
-  posix_spawn_file_actions_t actions_;
-  posix_spawnattr_t attributes_;
-};
-
-// A copy of the descriptor with a number above those that the child uses, so that dup2 to these
-// numbers does not close it.
-Descriptor moved_up(const Descriptor& descriptor) {
-  Descriptor moved(::fcntl(descriptor.get(), F_DUPFD_CLOEXEC, kAnswerDescriptor + 1));
-  if (!moved) fail("cannot copy the descriptor of a pipe to a child process", errno);
-  return moved;
 }
 
 std::string ending(int status) {
@@ -103,17 +46,20 @@ std::string ending(int status) {
 Child::Child(const std::filesystem::path& program, const std::vector<std::string>& arguments,
              Clock::time_point deadline)
     : deadline_(deadline) {
-  Pipe answer, output;
-  const Descriptor answer_end = moved_up(answer.write), output_end = moved_up(output.write);
-  std::vector<std::string> words = {program.string()};
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  const SpawnSetup setup(answer_end.get(), output_end.get());
-  const int error = ::posix_spawn(&id_, program.c_str(), setup.actions(), setup.attributes(),
-                                  argv.data(), environ);
+  Pipe answer = make_pipe(), output = make_pipe();
+  if (!answer.read || !output.read) fail("cannot make a pipe to a child process", errno);
+  Spawn what{program.string(), {program.string()}, {}};
+  what.arguments.insert(what.arguments.end(), arguments.begin(), arguments.end());
+  what.descriptors = {{output.write.get(), STDOUT_FILENO},
+                      {output.write.get(), STDERR_FILENO},
+                      {answer.write.get(), kAnswerDescriptor}};
+  // They stop a job and go to all of its processes; a child that one of them kills would look like
+  // a faulty plugin.
+  what.blocked_signals = {SIGINT, SIGTERM, SIGHUP};
+  what.isolated = true;
+  const auto [id, error] = spawn(what);
   if (error != 0) fail("cannot start " + program.string(), error);
+  id_ = id;
   answer_ = std::move(answer.read);
   output_ = std::move(output.read);
 }

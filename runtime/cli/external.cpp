@@ -85,8 +85,6 @@ std::string help_of(const ExternalCommand& command, const std::string& sub, int 
   spec.name = spec.program = command.program.string();
   spec.arguments = {spec.program, "--help"};
   if (!sub.empty()) spec.arguments.insert(spec.arguments.begin() + 1, sub);
-  for (char** variable = environ; *variable != nullptr; ++variable)
-    spec.environment.emplace_back(*variable);
   const launch::Child child = launch::start(spec);
   std::string text = output_until(child, Clock::now() + std::chrono::seconds(seconds));
   kill(-child.pid, SIGKILL);

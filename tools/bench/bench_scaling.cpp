@@ -116,8 +116,6 @@ ordered_json run_bench(const Plan& plan, int ranks, terminal::StatusLine& line) 
   spec.name = "the run of " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
   spec.program = plugins::host::program_path().string();
   spec.arguments = plan.arguments(ranks);
-  for (char** variable = environ; *variable != nullptr; ++variable)
-    spec.environment.emplace_back(*variable);
   spec.remedy = "start it where this program can be read";
   spec.end_signal = SIGTERM;
   const launch::Child child = launch::start(spec);

@@ -48,12 +48,6 @@ sigset_t handled_signals() {
   return set;
 }
 
-std::vector<std::string> environment() {
-  std::vector<std::string> list;
-  for (char** variable = environ; *variable != nullptr; ++variable) list.emplace_back(*variable);
-  return list;
-}
-
 // The processors that a child inherits while this object exists.
 class Affinity {
  public:
@@ -148,7 +142,6 @@ class Pool::Implementation {
     spec.program = program_;
     spec.arguments = {"runtime"};
     spec.arguments.insert(spec.arguments.end(), task.arguments.begin(), task.arguments.end());
-    spec.environment = environment();
     spec.remedy = "install it beside this program";
     spec.end_signal = SIGTERM;
     launch::FileDescriptor log = open_log(task.log);
