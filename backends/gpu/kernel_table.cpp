@@ -25,7 +25,7 @@ constexpr double kTolerance64 = 1e-12;
 // One unit in the last place, because a sum in another order may be rounded to the neighbouring
 // number.
 constexpr double kTolerance16 = 0x1p-10, kToleranceBrain16 = 0x1p-7;
-constexpr size_t kMostWays = 5;  // most candidates of a query; the last one is our own kernel
+constexpr size_t kMostCandidates = 5;  // most candidates of a query; the last one is our own kernel
 
 const Entry* find_entry(const Operation& op) {
   for (const Family family :
@@ -67,21 +67,21 @@ std::optional<Kernel> make_own(const rt_device& device, const Operation& op) {
 // receives the reason if a library that should serve the operation does not.
 std::vector<Kernel> make(const rt_device& device, const Operation& op, size_t most,
                          std::string* without) {
-  std::vector<Kernel> ways;
+  std::vector<Kernel> candidates;
   if (device.vendor != nullptr) {
-    ways = device.vendor->kernels(op, std::min(most, kMostWays - 1), without);
+    candidates = device.vendor->kernels(op, std::min(most, kMostCandidates - 1), without);
   }
   try {
-    if (ways.size() < most) {
-      if (auto own = make_own(device, op)) ways.push_back(std::move(*own));
+    if (candidates.size() < most) {
+      if (auto own = make_own(device, op)) candidates.push_back(std::move(*own));
     }
   } catch (const Error& refusal) {
-    if (refusal.code() != RT_ERROR_UNSUPPORTED || ways.empty()) throw;
+    if (refusal.code() != RT_ERROR_UNSUPPORTED || candidates.empty()) throw;
   }
-  if (ways.empty()) {
+  if (candidates.empty()) {
     throw Error(RT_ERROR_UNSUPPORTED, format("%s: no kernel for this operation", op.desc().name));
   }
-  return ways;
+  return candidates;
 }
 
 uint32_t most_post_ops(const Operation& op) {
@@ -90,7 +90,7 @@ uint32_t most_post_ops(const Operation& op) {
 }
 
 // A candidate and the kernel that it stands for.
-struct Way {
+struct Candidate {
   rt_candidate candidate;
   double tolerance;
 };
@@ -98,8 +98,8 @@ struct Way {
 // Adds the candidates for the layouts of `op`; algorithm i + 1 is kernels[i]. The kernels are in
 // the order of preference, the library's first, and a guess from bytes and operations does not know
 // how well a kernel uses the device: a later kernel never counts as faster than an earlier one.
-void add_ways(const rt_device& device, const Operation& op, const std::vector<Kernel>& kernels,
-              std::vector<Way>& ways) {
+void add_candidates(const rt_device& device, const Operation& op,
+                    const std::vector<Kernel>& kernels, std::vector<Candidate>& candidates) {
   rt_candidate candidate = rt::sdk::canonical_candidate(op, "");
   for (uint32_t i = 0; i < op.input_count(); ++i) {
     candidate.input_layouts[i] = op.input(i).layout;
@@ -115,37 +115,39 @@ void add_ways(const rt_device& device, const Operation& op, const std::vector<Ke
     candidate.estimated_ns =
         std::max(candidate.estimated_ns, estimated_ns(device.properties, op, kernels[i]));
     copy_text(candidate.implementation, kernels[i].implementation);
-    ways.push_back({candidate, kernels[i].tolerance});
+    candidates.push_back({candidate, kernels[i].tolerance});
   }
 }
 
 // The candidates in all layouts that the host leaves open: the canonical one and, for a product of
 // large matrices, aligned rows. `without` as in make().
-std::vector<Way> find_ways(const rt_device& device, const Operation& op, std::string* without) {
+std::vector<Candidate> find_candidates(const rt_device& device, const Operation& op,
+                                       std::string* without) {
   const Relaid plain(op, [](const rt_tensor_desc&) { return RT_LAYOUT_CANONICAL; });
   const Operation canonical(plain.desc());
-  std::vector<Way> ways;
-  add_ways(device, canonical, make(device, canonical, kMostWays, without), ways);
+  std::vector<Candidate> candidates;
+  add_candidates(device, canonical, make(device, canonical, kMostCandidates, without), candidates);
   const Relaid aligned(op, layout_for_products);
   if (device.vendor == nullptr || !op.is(RT_OP_MATMUL) || op.post_op_count() > 0 ||
       op.output_count() > 1 || aligned == plain)
-    return ways;
+    return candidates;
   const Operation rows(aligned.desc());
   std::string reason;
-  add_ways(device, rows, device.vendor->kernels(rows, kMostWays - 1, &reason), ways);
-  return ways;
+  add_candidates(device, rows, device.vendor->kernels(rows, kMostCandidates - 1, &reason),
+                 candidates);
+  return candidates;
 }
 
-void list(const std::vector<Way>& ways, rt_support* support) {
-  support->candidate_count = static_cast<uint32_t>(ways.size());
+void list(const std::vector<Candidate>& candidates, rt_support* support) {
+  support->candidate_count = static_cast<uint32_t>(candidates.size());
   if (support->candidates == nullptr) return;
-  for (uint32_t i = 0; i < ways.size() && i < support->candidate_capacity; ++i) {
-    rt::sdk::write_element(support->candidates, i, ways[i].candidate);
+  for (uint32_t i = 0; i < candidates.size() && i < support->candidate_capacity; ++i) {
+    rt::sdk::write_element(support->candidates, i, candidates[i].candidate);
   }
 }
 
-// Whether RT_POST_STORE is worth fusing: a library stores on the way, while our own pass behind a
-// library's call writes more than an operation of its own.
+// Whether RT_POST_STORE is worth fusing: a library stores on the candidate, while our own pass
+// behind a library's call writes more than an operation of its own.
 bool stores(const rt_device& device, const Operation& op) {
   std::string ignored;
   return device.vendor != nullptr && !device.vendor->kernels(op, 1, &ignored).empty();
@@ -169,13 +171,14 @@ void answer(rt_device& device, const Operation& op, rt_support* support) {
       fusible(device, op, std::min(support->post_ops_fused, most_post_ops(op)));
   const rt_op_desc part = rt::sdk::with_post_ops(op, support->post_ops_fused);
   std::string without;
-  const std::vector<Way> ways = find_ways(device, Operation(&part), &without);
+  const std::vector<Candidate> candidates = find_candidates(device, Operation(&part), &without);
   if (!without.empty()) {
     support->level = RT_SUPPORT_EMULATED;
     copy_text(support->reason, without + "; an own, slower kernel does it");
   }
-  for (const Way& way : ways) support->tolerance = std::max(support->tolerance, way.tolerance);
-  list(ways, support);
+  for (const Candidate& candidate : candidates)
+    support->tolerance = std::max(support->tolerance, candidate.tolerance);
+  list(candidates, support);
 }
 
 void query(rt_device& device, const rt_op_desc* desc, rt_support* support) {
@@ -245,10 +248,11 @@ void check_saved(const Operation& op, const Kernel& kernel) {
 Kernel make_chosen(const rt_device& device, const Operation& op) {
   const uint64_t number = std::max<uint64_t>(op.desc().algorithm, 1);
   std::string without;
-  std::vector<Kernel> ways = make(device, op, std::min<uint64_t>(number, kMostWays), &without);
-  if (number <= ways.size()) return std::move(ways[number - 1]);
+  std::vector<Kernel> candidates =
+      make(device, op, std::min<uint64_t>(number, kMostCandidates), &without);
+  if (number <= candidates.size()) return std::move(candidates[number - 1]);
   op.fail(format("algorithm %llu is not one of the candidates (1 to %zu)",
-                 static_cast<unsigned long long>(number), ways.size()));
+                 static_cast<unsigned long long>(number), candidates.size()));
 }
 
 rt_plan* create(rt_device& device, const rt_op_desc* desc) {

@@ -187,24 +187,24 @@ Meeting& Group::take_spare(std::span<const int32_t> ranks) {
 }
 
 void Group::begin(Meeting& meeting) {
-  if (meeting.calls[0].kind == kSplit) seat(meeting);
+  if (meeting.calls[0].kind == kSplit) split(meeting);
   meeting.chunks = chunk_count(meeting.calls);
   meeting.state.store(meeting.chunks > 0 ? State::kReady : State::kDone, std::memory_order_release);
 }
 
 // Makes the communicators of a split: one for each colour, ordered by key, then by rank.
-void Group::seat(Meeting& meeting) {
+void Group::split(Meeting& meeting) {
   std::map<int32_t, std::vector<std::pair<int32_t, std::size_t>>> members;
   for (std::size_t place = 0; place < meeting.calls.size(); ++place) {
     const rt_collective& call = meeting.calls[place];
     if (call.reduction >= 0) members[call.reduction].emplace_back(call.peer, place);
   }
-  meeting.seats.assign(meeting.calls.size(), {});
+  meeting.splits.assign(meeting.calls.size(), {});
   for (auto& [color, order] : members) {
     std::sort(order.begin(), order.end());
     const auto group = std::make_shared<Group>(static_cast<int32_t>(order.size()));
     for (std::size_t i = 0; i < order.size(); ++i) {
-      meeting.seats[order[i].second] = {group, static_cast<int32_t>(i)};
+      meeting.splits[order[i].second] = {group, static_cast<int32_t>(i)};
     }
   }
 }
@@ -254,7 +254,7 @@ void Group::release(Work& work) {
   if (--meeting.users == 0 && meeting.complete()) spare_.push_back(&meeting);
 }
 
-Seat Group::split(int32_t rank, int32_t color, int32_t key, Deadline deadline) {
+SplitResult Group::split(int32_t rank, int32_t color, int32_t key, Deadline deadline) {
   rt_collective call{};
   call.kind = kSplit;
   call.reduction = color;
@@ -262,7 +262,7 @@ Seat Group::split(int32_t rank, int32_t color, int32_t key, Deadline deadline) {
   const auto free_work = [this](Work* work) { release(*work); };
   const std::unique_ptr<Work, decltype(free_work)> work(&enter(rank, call), free_work);
   wait(*work, deadline);
-  return std::move(work->meeting->seats[work->place]);
+  return std::move(work->meeting->splits[work->place]);
 }
 
 void Group::abort() {

@@ -39,7 +39,7 @@ class Group {
   void release(Work& work);
 
   // A collective call; blocks until all ranks have come. Throws RT_ERROR_TIMEOUT.
-  Seat split(int32_t rank, int32_t color, int32_t key, Deadline deadline);
+  SplitResult split(int32_t rank, int32_t color, int32_t key, Deadline deadline);
   // Fails all pending and later calls with RT_ERROR_ABORTED.
   void abort();
   void leave(int32_t rank);  // the rank makes no further calls
@@ -52,7 +52,7 @@ class Group {
   void arrive(Meeting& meeting, std::size_t place, const rt_collective& call);
   Meeting& take_spare(std::span<const int32_t> ranks);
   void begin(Meeting& meeting);
-  void seat(Meeting& meeting);
+  void split(Meeting& meeting);
   void carry_out(Meeting& meeting);
   void lose(Meeting& meeting, int32_t rank);
 

@@ -30,7 +30,7 @@ struct Work {
 };
 
 // A new communicator and the rank in it; empty for a rank with a negative colour.
-struct Seat {
+struct SplitResult {
   std::shared_ptr<Group> group;
   int32_t rank = 0;
 };
@@ -47,7 +47,7 @@ struct Meeting {
   std::vector<rt_collective> calls;  // by place
   std::vector<bool> arrived;         // by place
   std::vector<Work> works;           // by place
-  std::vector<Seat> seats;           // by place: the result of a split
+  std::vector<SplitResult> splits;   // by place: the result of a split
   std::size_t arrivals = 0;
   std::size_t first = 0;  // place of the first rank that arrived
   std::size_t users = 0;  // number of ranks that have arrived and not freed their work

@@ -26,8 +26,8 @@ class Rank : public rt::sdk::CommunicatorBase {
     return &group_->enter(rank_, call);
   }
   std::unique_ptr<Rank> split(int32_t color, int32_t key, Deadline deadline) {
-    Seat seat = group_->split(rank_, color, key, deadline);
-    return seat.group ? std::make_unique<Rank>(std::move(seat.group), seat.rank) : nullptr;
+    SplitResult split = group_->split(rank_, color, key, deadline);
+    return split.group ? std::make_unique<Rank>(std::move(split.group), split.rank) : nullptr;
   }
   void abort() { group_->abort(); }
   std::optional<Error> failure() { return group_->failure(); }

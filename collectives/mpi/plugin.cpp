@@ -119,8 +119,8 @@ void check_prefix(MPI_Comm comm, const std::string& prefix) {
 
 // Runs `make` on the parent's thread. `make` is collective over `parent` and returns the
 // communicator that it has made. Returns false if the deadline has passed first.
-bool derive(Owner& parent, std::function<MPI_Comm()> make, const Limits& limits, Deadline deadline,
-            std::shared_ptr<Owner>& result) {
+bool derive(ProgressThread& parent, std::function<MPI_Comm()> make, const Limits& limits,
+            Deadline deadline, std::shared_ptr<ProgressThread>& result) {
   // Shared with the task, which may run after the deadline.
   const auto made = std::make_shared<Team>();
   const auto task = [made, limits, make = std::move(make)] {
@@ -128,72 +128,72 @@ bool derive(Owner& parent, std::function<MPI_Comm()> make, const Limits& limits,
     if (comm != MPI_COMM_NULL) *made = team_of(comm, limits);
   };
   if (!parent.wait(parent.submit(task, true), deadline)) return false;
-  if (made->comm != MPI_COMM_NULL) result = Owner::start(*made);
+  if (made->comm != MPI_COMM_NULL) result = ProgressThread::start(*made);
   return true;
 }
 
 // A started collective: what the host knows as rt_work.
 class Work {
  public:
-  Work(std::shared_ptr<Owner> owner, const rt_collective& call)
-      : owner_(std::move(owner)), call_(owner_->submit(call)) {}
+  Work(std::shared_ptr<ProgressThread> progress, const rt_collective& call)
+      : progress_(std::move(progress)), call_(progress_->submit(call)) {}
   ~Work() {
     try {
-      owner_->release(call_);
-    } catch (const std::exception&) {  // no memory is left: the owner's end releases the call
+      progress_->release(call_);
+    } catch (const std::exception&) {  // no memory is left: the thread's end releases the call
     }
   }
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
 
-  bool poll() { return owner_->wait(call_, Deadline::min()); }
+  bool poll() { return progress_->wait(call_, Deadline::min()); }
   void wait(Deadline deadline) {
-    if (owner_->wait(call_, deadline)) return;
+    if (progress_->wait(call_, deadline)) return;
     throw Error(RT_ERROR_TIMEOUT, "not all ranks came to the collective, or it went on too long");
   }
 
  private:
-  const std::shared_ptr<Owner> owner_;
+  const std::shared_ptr<ProgressThread> progress_;
   const std::shared_ptr<Call> call_;
 };
 
 // Starting a send or receive never waits for another call, so a group needs no special treatment.
 class Communicator : public rt::sdk::CommunicatorBase {
  public:
-  Communicator(std::shared_ptr<Process> process, std::shared_ptr<Owner> owner)
-      : process_(std::move(process)), owner_(std::move(owner)) {}
+  Communicator(std::shared_ptr<Process> process, std::shared_ptr<ProgressThread> progress)
+      : process_(std::move(process)), progress_(std::move(progress)) {}
   ~Communicator() {
-    if (!owner_->close()) process_->give_up();
+    if (!progress_->close()) process_->give_up();
   }
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
   Work* enqueue(const rt_collective& call) {
-    check_call(owner_->team(), call);
-    return new Work(owner_, call);
+    check_call(progress_->team(), call);
+    return new Work(progress_, call);
   }
   std::unique_ptr<Communicator> split(int32_t color, int32_t key, Deadline deadline);
-  void abort() { owner_->abort(); }
-  std::optional<Error> failure() { return owner_->failure(); }
+  void abort() { progress_->abort(); }
+  std::optional<Error> failure() { return progress_->failure(); }
 
  private:
   const std::shared_ptr<Process> process_;
-  const std::shared_ptr<Owner> owner_;
+  const std::shared_ptr<ProgressThread> progress_;
 };
 
 std::unique_ptr<Communicator> Communicator::split(int32_t color, int32_t key, Deadline deadline) {
-  const Team team = owner_->team();
+  const Team team = progress_->team();
   const auto divide = [comm = team.comm, color, key] {
     MPI_Comm part = MPI_COMM_NULL;
     check(MPI_Comm_split(comm, color < 0 ? MPI_UNDEFINED : color, key, &part), "MPI_Comm_split");
     return part;
   };
-  std::shared_ptr<Owner> owner;
-  if (!derive(*owner_, divide, team.limits, deadline, owner)) {
-    owner_->abort();  // other ranks would pair the next collective with their split
+  std::shared_ptr<ProgressThread> progress;
+  if (!derive(*progress_, divide, team.limits, deadline, progress)) {
+    progress_->abort();  // other ranks would pair the next collective with their split
     throw Error(RT_ERROR_TIMEOUT, "not all ranks came to the split in time", RT_SCOPE_COMMUNICATOR);
   }
-  return owner ? std::make_unique<Communicator>(process_, std::move(owner)) : nullptr;
+  return progress ? std::make_unique<Communicator>(process_, std::move(progress)) : nullptr;
 }
 
 struct Instance {
@@ -246,7 +246,7 @@ std::unique_ptr<Communicator> Instance::create(const rt_host& host,
   try {
     process = Process::join(start, deadline);
     limits.device_memory = !device_plugin().empty();
-    Owner& world = process->world();
+    ProgressThread& world = process->world();
     check_world(options, world.team());
     const auto duplicate = [prefix = std::string(options.prefix)] {
       MPI_Comm comm = MPI_COMM_NULL;
@@ -254,14 +254,14 @@ std::unique_ptr<Communicator> Instance::create(const rt_host& host,
       check_prefix(comm, prefix);
       return comm;
     };
-    std::shared_ptr<Owner> owner;
-    if (!derive(world, duplicate, limits, deadline, owner)) {
+    std::shared_ptr<ProgressThread> progress;
+    if (!derive(world, duplicate, limits, deadline, progress)) {
       // Other ranks may still call MPI_Comm_dup, which would be paired with this rank's next one.
       world.abort();
       process->give_up();
       throw Error(RT_ERROR_TIMEOUT, "MPI_Comm_dup did not begin in time", RT_SCOPE_PROCESS);
     }
-    return std::make_unique<Communicator>(process, std::move(owner));
+    return std::make_unique<Communicator>(process, std::move(progress));
   } catch (const Error& e) {
     if (e.code() != RT_ERROR_TIMEOUT) throw;
     throw Error(e.code(),

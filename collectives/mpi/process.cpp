@@ -111,7 +111,8 @@ std::shared_ptr<Process> Process::join(const Start& start, Clock::time_point dea
   return process;
 }
 
-Process::Process(const Start& start) : world_(Owner::start({})), finalize_(start.finalize) {
+Process::Process(const Start& start)
+    : world_(ProgressThread::start({})), finalize_(start.finalize) {
   started_ = world_->submit(
       [world = world_.get(), start] {
         initialise(start);

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "owner.h"
+#include "progress_thread.h"
 
 namespace collectives::mpi {
 
@@ -32,12 +32,12 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  Owner& world() { return *world_; }
+  ProgressThread& world() { return *world_; }
   // Notes that a communicator was not closed in order.
   void give_up() { orderly_ = false; }
 
  private:
-  std::shared_ptr<Owner> world_;  // owner of MPI_COMM_WORLD; its thread starts and ends MPI
+  std::shared_ptr<ProgressThread> world_;  // of MPI_COMM_WORLD; it starts and ends MPI
   std::shared_ptr<Call> started_;
   std::chrono::seconds finalize_;
   std::atomic<bool> orderly_ = true;

@@ -12,8 +12,8 @@ const Block* block_at(const DeviceObject& device, uintptr_t address) {
   return address < block.range.end() ? &block : nullptr;
 }
 
-DeviceObject* owner_of(Ledger& ledger, uintptr_t address) {
-  for (const auto& [handle, object] : ledger.objects) {
+DeviceObject* owner_of(Tracker& tracker, uintptr_t address) {
+  for (const auto& [handle, object] : tracker.objects) {
     if (object->kind != Kind::kDevice || !object->alive) continue;
     auto& device = static_cast<DeviceObject&>(*object);
     if (block_at(device, address) != nullptr) return &device;

@@ -6,12 +6,12 @@
 
 namespace plugins::validate {
 
-// The caller of every function holds Ledger::mutex.
+// The caller of every function holds Tracker::mutex.
 
 // The allocation of the device that contains the address; nullptr if there is none.
 const Block* block_at(const DeviceObject& device, uintptr_t address);
 // The open device that has allocated the address; nullptr if there is none.
-DeviceObject* owner_of(Ledger& ledger, uintptr_t address);
+DeviceObject* owner_of(Tracker& tracker, uintptr_t address);
 
 }  // namespace plugins::validate
 

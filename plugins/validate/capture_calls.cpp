@@ -13,19 +13,19 @@ rt_status begin(rt_stream* handle, rt_error* error) {
   return with<StreamObject>(handle, error, [&](StreamObject& stream) {
     const Turn turn(stream, "begin of a capture");
     if (stream.capture != nullptr)
-      stream.findings().fault(Guilty::kRuntime, stream.name + ": begin of a capture",
+      stream.findings().fault(Offender::kRuntime, stream.name + ": begin of a capture",
                               "the work of the stream is recorded already");
     require_made(capture_of(stream).begin(stream.plain, error));
-    const std::lock_guard lock(stream.ledger().mutex);
+    const std::lock_guard lock(stream.tracker().mutex);
     stream.capture = std::make_shared<Capture>();
     stream.capture->thread = std::this_thread::get_id();
     ++stream.device->captures;
   });
 }
 
-// Takes all streams out of the capture. The caller holds Ledger::mutex.
+// Takes all streams out of the capture. The caller holds Tracker::mutex.
 void leave(DeviceObject& device, const std::shared_ptr<Capture>& capture) {
-  for (const auto& [handle, object] : device.ledger().objects) {
+  for (const auto& [handle, object] : device.tracker().objects) {
     if (object->kind != Kind::kStream) continue;
     auto& stream = static_cast<StreamObject&>(*object);
     if (stream.capture != capture) continue;
@@ -39,33 +39,33 @@ rt_status end(rt_stream* handle, rt_recording** result, rt_error* error) {
     const Turn turn(stream, "end of a capture");
     const std::shared_ptr<Capture> capture = stream.capture;
     if (capture == nullptr)
-      stream.findings().fault(Guilty::kRuntime, stream.name + ": end of a capture",
+      stream.findings().fault(Offender::kRuntime, stream.name + ": end of a capture",
                               "nothing is recorded on the stream");
     auto object = std::make_unique<RecordingObject>(Kind::kRecording, stream.instance,
                                                     stream.device->name + " recording");
     object->device = stream.device;
     {
-      const std::lock_guard lock(stream.ledger().mutex);
+      const std::lock_guard lock(stream.tracker().mutex);
       leave(*stream.device, capture);
     }
     require_made(
         capture_of(stream).end(stream.plain, result == nullptr ? nullptr : &object->plain, error));
     if (object->plain == nullptr) return;
     object->accesses = std::move(capture->accesses);
-    *result = static_cast<rt_recording*>(stream.ledger().adopt(std::move(object)));
+    *result = static_cast<rt_recording*>(stream.tracker().adopt(std::move(object)));
   });
 }
 
 void expect_replayable(const RecordingObject& recording, const StreamObject& stream) {
   expect_alive(recording, "replay");
-  const std::lock_guard lock(stream.ledger().mutex);  // other threads wait and so change `host`
+  const std::lock_guard lock(stream.tracker().mutex);  // other threads wait and so change `host`
   const std::string where = stream.name + ": replay";
   if (recording.device != stream.device)
-    stream.findings().fault(Guilty::kRuntime, where,
+    stream.findings().fault(Offender::kRuntime, where,
                             "the recording was made on " + recording.device->name);
   if (recording.last.stream != stream.number && !stream.clock.covers(recording.last) &&
-      !stream.ledger().host.covers(recording.last))
-    stream.findings().fault(Guilty::kRuntime, where,
+      !stream.tracker().host.covers(recording.last))
+    stream.findings().fault(Offender::kRuntime, where,
                             "the recording may still run on stream " +
                                 std::to_string(recording.last.stream) +
                                 "; it may run on only one stream at a time");
@@ -73,7 +73,7 @@ void expect_replayable(const RecordingObject& recording, const StreamObject& str
 
 // Everything that was recorded is used again.
 void keep(RecordingObject& recording, StreamObject& stream) {
-  const std::lock_guard lock(stream.ledger().mutex);
+  const std::lock_guard lock(stream.tracker().mutex);
   recording.last = begin_work(stream);
   for (const Capture::Access& access : recording.accesses) {
     const std::string where = stream.name + ": replay of: " + *access.what;
@@ -96,9 +96,9 @@ void destroy(rt_recording* handle) {
   released<RecordingObject>(handle, [](RecordingObject& recording) {
     expect_alive(recording, "destroy");
     capture_of(recording).destroy(recording.plain);
-    const std::lock_guard lock(recording.ledger().mutex);
+    const std::lock_guard lock(recording.tracker().mutex);
     recording.accesses.clear();
-    recording.ledger().bury(recording);
+    recording.tracker().bury(recording);
   });
 }
 

@@ -43,16 +43,16 @@ bool is_in_place(const CommunicatorObject& communicator, const rt_collective& co
 // The device that has allocated the memory; nullptr: none has.
 DeviceObject* device_of(const CommunicatorObject& communicator, const Range& range) {
   if (communicator.device != nullptr) return communicator.device;
-  return owner_of(communicator.ledger(), range.begin);
+  return owner_of(communicator.tracker(), range.begin);
 }
 
 void check_buffer(CommunicatorObject& communicator, StreamObject* stream, const Epoch& epoch,
                   const Range& range, bool writes, const std::string& where) {
   if (range.bytes == 0) return;
   if (range.begin == 0)
-    communicator.findings().fault(Guilty::kRuntime, where,
+    communicator.findings().fault(Offender::kRuntime, where,
                                   "is NULL, but has " + std::to_string(range.bytes) + " bytes");
-  expect_not_in_flight(communicator.ledger(), range, writes, where);
+  expect_not_in_flight(communicator.tracker(), range, writes, where);
   DeviceObject* const owner = device_of(communicator, range);
   if (owner == nullptr || !expect_any_memory(*owner, range, where)) return;
   if (stream != nullptr) return use(*stream, range, writes, epoch, where);
@@ -106,11 +106,11 @@ void check_and_keep(CommunicatorObject& communicator, StreamObject* stream,
                     const rt_collective& collective, const Object* work) {
   const std::string where = communicator.name + ": " + host::collective_name(collective.kind);
   const Buffers buffers = buffers_of(communicator, collective);
-  const std::lock_guard lock(communicator.ledger().mutex);
+  const std::lock_guard lock(communicator.tracker().mutex);
   const bool both = buffers.sent.bytes > 0 && buffers.received.bytes > 0;
   if (both && buffers.sent.overlaps(buffers.received) &&
       !is_in_place(communicator, collective, buffers))
-    communicator.findings().fault(Guilty::kRuntime, where,
+    communicator.findings().fault(Offender::kRuntime, where,
                                   "send (" + to_string(buffers.sent) + ") and receive (" +
                                       to_string(buffers.received) +
                                       ") overlap, and the collective is not in place");
@@ -118,7 +118,7 @@ void check_and_keep(CommunicatorObject& communicator, StreamObject* stream,
   check_buffer(communicator, stream, epoch, buffers.sent, false, where + ": send");
   check_buffer(communicator, stream, epoch, buffers.received, true, where + ": receive");
   if (stream == nullptr)
-    communicator.ledger().flights.push_back(
+    communicator.tracker().flights.push_back(
         {work, &communicator, buffers.sent, buffers.received, where});
 }
 

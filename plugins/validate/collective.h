@@ -18,7 +18,7 @@ struct CommunicatorObject : Object {
   int32_t rank = -1, world_size = -1;
   std::vector<rt_comm_capability> rows;
   bool open_group = false;
-  bool aborted = false;  // guarded by Ledger::mutex, as the thread that aborted it
+  bool aborted = false;  // guarded by Tracker::mutex, as the thread that aborted it
   std::thread::id aborter;
 };
 

@@ -26,12 +26,12 @@ rt_status capabilities(void* self, rt_comm_capability* rows, uint32_t* count, rt
 
 // The object of another plugin that came in a struct.
 template <typename T>
-T* unwrap(Ledger& ledger, const void* handle, const std::string& where) {
+T* unwrap(Tracker& tracker, const void* handle, const std::string& where) {
   if (handle == nullptr) return nullptr;
-  Object* const object = ledger.find(handle);
+  Object* const object = tracker.find(handle);
   if (object == nullptr || object->kind != T::kKind)
-    ledger.findings.fault(
-        Guilty::kRuntime, where,
+    tracker.findings.fault(
+        Offender::kRuntime, where,
         std::string("got no ") + to_string(T::kKind) + " that a plugin of this registry has made");
   expect_alive(*object, where.c_str());
   return static_cast<T*>(object);
@@ -51,11 +51,11 @@ std::vector<rt_comm_capability> rows_of(Instance& instance, rt_error* error) {
 rt_status create(void* self, const rt_comm_options* options, rt_communicator** communicator,
                  rt_error* error) {
   Instance& instance = communicator_of(self);
-  return answer(instance.ledger.findings, error, [&] {
+  return answer(instance.tracker.findings, error, [&] {
     auto object = std::make_unique<CommunicatorObject>(
         Kind::kCommunicator, instance,
         instance.name + " rank " + std::to_string(options->rank) + " of '" + options->prefix + "'");
-    object->device = unwrap<DeviceObject>(instance.ledger, options->device,
+    object->device = unwrap<DeviceObject>(instance.tracker, options->device,
                                           instance.name + ": create a communicator");
     object->rank = options->rank;
     object->world_size = options->world_size;
@@ -64,7 +64,7 @@ rt_status create(void* self, const rt_comm_options* options, rt_communicator** c
     plain.device = object->device == nullptr ? nullptr : object->device->plain;
     require(instance.plain.communicator->create(instance.self, &plain, &object->plain, error));
     if (object->plain != nullptr)
-      *communicator = static_cast<rt_communicator*>(instance.ledger.adopt(std::move(object)));
+      *communicator = static_cast<rt_communicator*>(instance.tracker.adopt(std::move(object)));
     return RT_OK;
   });
 }
@@ -72,21 +72,21 @@ rt_status create(void* self, const rt_comm_options* options, rt_communicator** c
 // A thread that has aborted the communicator knows that it cannot be used; others learn it from the
 // plugin.
 void expect_not_aborted(const CommunicatorObject& communicator, const char* call) {
-  const std::lock_guard lock(communicator.ledger().mutex);
+  const std::lock_guard lock(communicator.tracker().mutex);
   if (communicator.aborted && communicator.aborter == std::this_thread::get_id())
-    communicator.findings().fault(Guilty::kRuntime, communicator.name + ": " + call,
+    communicator.findings().fault(Offender::kRuntime, communicator.name + ": " + call,
                                   "this thread has aborted the communicator before");
 }
 
 // What a plugin must not answer after abort.
 void expect_refused(const CommunicatorObject& communicator, bool was_aborted, const char* call) {
   if (!was_aborted) return;
-  communicator.findings().fault(Guilty::kPlugin, communicator.name + ": " + call,
+  communicator.findings().fault(Offender::kPlugin, communicator.name + ": " + call,
                                 "answers RT_OK, although the communicator was aborted before");
 }
 
 bool is_aborted(const CommunicatorObject& communicator) {
-  const std::lock_guard lock(communicator.ledger().mutex);
+  const std::lock_guard lock(communicator.tracker().mutex);
   return communicator.aborted;
 }
 
@@ -105,36 +105,36 @@ rt_status split(rt_communicator* handle, int32_t color, int32_t key, int64_t tim
     object->plain = plain;
     object->device = communicator.device;
     object->rows = communicator.rows;
-    *result = static_cast<rt_communicator*>(communicator.ledger().adopt(std::move(object)));
+    *result = static_cast<rt_communicator*>(communicator.tracker().adopt(std::move(object)));
   });
 }
 
-// The caller holds Ledger::mutex.
+// The caller holds Tracker::mutex.
 void expect_no_works(const CommunicatorObject& communicator) {
   if (communicator.findings().failed()) return;
-  for (const auto& [handle, object] : communicator.ledger().objects) {
+  for (const auto& [handle, object] : communicator.tracker().objects) {
     if (object->kind != Kind::kWork || !object->alive) continue;
     if (static_cast<const WorkObject&>(*object).communicator != &communicator) continue;
-    communicator.findings().fault(Guilty::kRuntime, communicator.name + ": destroy",
+    communicator.findings().fault(Offender::kRuntime, communicator.name + ": destroy",
                                   "a work of the communicator still lives; free it first");
   }
 }
 
-// The caller holds Ledger::mutex.
-void land(Ledger& ledger, const Object& work) {
-  std::erase_if(ledger.flights, [&](const Flight& flight) { return flight.work == &work; });
+// The caller holds Tracker::mutex.
+void land(Tracker& tracker, const Object& work) {
+  std::erase_if(tracker.flights, [&](const Flight& flight) { return flight.work == &work; });
 }
 
 void destroy(rt_communicator* handle) {
   released<CommunicatorObject>(handle, [](CommunicatorObject& communicator) {
     const Turn turn(communicator, "destroy");
     communicators_of(communicator).destroy(communicator.plain);
-    Ledger& ledger = communicator.ledger();
-    const std::lock_guard lock(ledger.mutex);
+    Tracker& tracker = communicator.tracker();
+    const std::lock_guard lock(tracker.mutex);
     // Works that were freed before they had completed end with their communicator.
-    std::erase_if(ledger.flights,
+    std::erase_if(tracker.flights,
                   [&](const Flight& flight) { return flight.communicator == &communicator; });
-    ledger.bury(communicator);
+    tracker.bury(communicator);
     expect_no_works(communicator);
   });
 }
@@ -144,7 +144,7 @@ rt_status group_begin(rt_communicator* handle, rt_error* error) {
     const Turn turn(communicator, "group_begin");
     expect_not_aborted(communicator, "group_begin");
     if (communicator.open_group)
-      communicator.findings().fault(Guilty::kRuntime, communicator.name + ": group_begin",
+      communicator.findings().fault(Offender::kRuntime, communicator.name + ": group_begin",
                                     "a group is open already");
     require(communicators_of(communicator).group_begin(communicator.plain, error));
     communicator.open_group = true;
@@ -155,7 +155,7 @@ rt_status group_end(rt_communicator* handle, rt_error* error) {
   return with<CommunicatorObject>(handle, error, [&](CommunicatorObject& communicator) {
     const Turn turn(communicator, "group_end");
     if (!communicator.open_group)
-      communicator.findings().fault(Guilty::kRuntime, communicator.name + ": group_end",
+      communicator.findings().fault(Offender::kRuntime, communicator.name + ": group_end",
                                     "no group is open");
     communicator.open_group = false;
     require(communicators_of(communicator).group_end(communicator.plain, error));
@@ -168,9 +168,9 @@ rt_status enqueue(rt_communicator* handle, const rt_collective* collective, rt_w
     const Turn turn(communicator, "enqueue");
     expect_not_aborted(communicator, "enqueue");
     const bool was_aborted = is_aborted(communicator);
-    Ledger& ledger = communicator.ledger();
+    Tracker& tracker = communicator.tracker();
     auto* const stream =
-        unwrap<StreamObject>(ledger, collective->stream, communicator.name + ": enqueue");
+        unwrap<StreamObject>(tracker, collective->stream, communicator.name + ": enqueue");
     auto object = std::make_unique<WorkObject>(Kind::kWork, communicator.instance,
                                                communicator.name + " work");
     object->communicator = &communicator;
@@ -181,11 +181,11 @@ rt_status enqueue(rt_communicator* handle, const rt_collective* collective, rt_w
     const rt_status status =
         communicators_of(communicator).enqueue(communicator.plain, &plain, &object->plain, error);
     if (status != RT_OK || object->plain == nullptr) {
-      const std::lock_guard lock(ledger.mutex);
-      land(ledger, *object);
+      const std::lock_guard lock(tracker.mutex);
+      land(tracker, *object);
     }
     require(status);
-    if (object->plain != nullptr) *work = static_cast<rt_work*>(ledger.adopt(std::move(object)));
+    if (object->plain != nullptr) *work = static_cast<rt_work*>(tracker.adopt(std::move(object)));
     expect_refused(communicator, was_aborted, "enqueue");
   });
 }
@@ -198,15 +198,15 @@ rt_status look(rt_work* handle, const char* call, rt_error* error, Ask&& ask) {
     expect_alive(work, call);
     const Turn turn(*work.communicator, call);
     if (work.communicator->open_group)
-      work.findings().fault(Guilty::kRuntime, work.name + ": " + call,
+      work.findings().fault(Offender::kRuntime, work.name + ": " + call,
                             "the group of the collective is open; end it first");
     const rt_status plain = ask(communicators_of(work), work.plain);
     pending = plain == RT_NOT_READY;
     if (pending) return;
     if (plain == RT_ERROR_TIMEOUT) throw Answered{plain, /*refusal=*/true};  // it goes on
     {
-      const std::lock_guard lock(work.ledger().mutex);
-      land(work.ledger(), work);
+      const std::lock_guard lock(work.tracker().mutex);
+      land(work.tracker(), work);
     }
     require(plain);
   });
@@ -230,8 +230,8 @@ void work_destroy(rt_work* handle) {
   released<WorkObject>(handle, [](WorkObject& work) {
     expect_alive(work, "work_destroy");
     communicators_of(work).work_destroy(work.plain);
-    const std::lock_guard lock(work.ledger().mutex);
-    work.ledger().bury(work);
+    const std::lock_guard lock(work.tracker().mutex);
+    work.tracker().bury(work);
   });
 }
 
@@ -240,7 +240,7 @@ rt_status abort(rt_communicator* handle, rt_error* error) {
     expect_alive(communicator, "abort");
     communicator.findings().set_failed();
     require(communicators_of(communicator).abort(communicator.plain, error));
-    const std::lock_guard lock(communicator.ledger().mutex);
+    const std::lock_guard lock(communicator.tracker().mutex);
     communicator.aborted = true;
     communicator.aborter = std::this_thread::get_id();
   });

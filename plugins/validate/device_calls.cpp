@@ -30,7 +30,7 @@ rt_status properties(void* self, int32_t index, rt_device_properties* properties
 rt_status open(void* self, int32_t index, const rt_device_options* options, rt_device** device,
                rt_error* error) {
   Instance& instance = device_of(self);
-  return answer(instance.ledger.findings, error, [&] {
+  return answer(instance.tracker.findings, error, [&] {
     const rt_device_api& api = *instance.plain.device;
     auto object = std::make_unique<DeviceObject>(Kind::kDevice, instance,
                                                  instance.name + ":" + std::to_string(index));
@@ -39,7 +39,7 @@ rt_status open(void* self, int32_t index, const rt_device_options* options, rt_d
     object->properties.alignment = std::max<uint64_t>(object->properties.alignment, 1);
     require_made(api.open(instance.self, index, options, &object->plain, error));
     if (object->plain != nullptr)
-      *device = static_cast<rt_device*>(instance.ledger.adopt(std::move(object)));
+      *device = static_cast<rt_device*>(instance.tracker.adopt(std::move(object)));
     return RT_OK;
   });
 }
@@ -61,10 +61,10 @@ bool belongs(const Object& object, const DeviceObject& device) {
 }
 
 // What still lives of the device: ", stream 'cpu:0 stream 1', 4000 bytes at 0x...". The caller
-// holds Ledger::mutex.
+// holds Tracker::mutex.
 std::string leaks_of(DeviceObject& device) {
   std::string leaks;
-  for (const auto& [handle, object] : device.ledger().objects) {
+  for (const auto& [handle, object] : device.tracker().objects) {
     if (object->alive && belongs(*object, device))
       leaks += std::string(", ") + to_string(object->kind) + " '" + object->name + "'";
   }
@@ -78,15 +78,15 @@ void close(rt_device* handle) {
     if (!device.findings().failed()) check_guards(device, "close");
     std::string leaks;
     {
-      const std::lock_guard lock(device.ledger().mutex);
+      const std::lock_guard lock(device.tracker().mutex);
       leaks = leaks_of(device);
-      device.ledger().bury(device);
+      device.tracker().bury(device);
     }
     if (device.service != nullptr) device.api().stream_destroy(device.service);
     // What was forgotten still points into the device, so closing it would be a second fault.
     if (leaks.empty()) return device.api().close(device.plain);
     device.findings().fault(
-        Guilty::kRuntime, device.name + ": close",
+        Offender::kRuntime, device.name + ": close",
         "destroy everything first that was made from the device; left: " + leaks.substr(2));
   });
 }
@@ -119,7 +119,7 @@ void check_allocated(DeviceObject& device, const rt_memory_info& info) {
   }
   const uint64_t most = allocated + (allocated == 0 ? 0 : (blocks + 64) * kMostRounding);
   if (info.allocated_bytes >= allocated && info.allocated_bytes <= most) return;
-  device.findings().fault(Guilty::kPlugin, device.name + ": memory_info",
+  device.findings().fault(Offender::kPlugin, device.name + ": memory_info",
                           "allocated_bytes is " + std::to_string(info.allocated_bytes) + ", but " +
                               std::to_string(allocated) +
                               " bytes are allocated through this device");
@@ -131,7 +131,7 @@ rt_status memory_info(rt_device* handle, rt_memory_info* info, rt_error* error) 
     const std::lock_guard lock(device.memory_mutex);
     require(device.api().memory_info(device.plain, info, error));
     if (info->free_bytes > info->total_bytes)
-      device.findings().fault(Guilty::kPlugin, device.name + ": memory_info",
+      device.findings().fault(Offender::kPlugin, device.name + ": memory_info",
                               "free_bytes is " + std::to_string(info->free_bytes) +
                                   ", more than total_bytes, which is " +
                                   std::to_string(info->total_bytes));

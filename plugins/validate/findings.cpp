@@ -8,14 +8,14 @@ namespace {
 
 constexpr std::size_t kMostFindings = 100;
 
-std::string text_of(Guilty guilty, const std::string& where, const std::string& what) {
-  return (guilty == Guilty::kPlugin ? kPluginAtFault : kRuntimeAtFault) + where + ": " + what;
+std::string text_of(Offender offender, const std::string& where, const std::string& what) {
+  return (offender == Offender::kPlugin ? kPluginAtFault : kRuntimeAtFault) + where + ": " + what;
 }
 
 }  // namespace
 
-void Findings::fault(Guilty guilty, const std::string& where, const std::string& what) {
-  const Fault fault{guilty, text_of(guilty, where, what)};
+void Findings::fault(Offender offender, const std::string& where, const std::string& what) {
+  const Fault fault{offender, text_of(offender, where, what)};
   const std::lock_guard lock(mutex_);
   failed_ = true;
   if (all_.size() < kMostFindings) all_.push_back(fault);

@@ -14,7 +14,7 @@
 namespace plugins::validate {
 
 // Who broke the contract. The value is the status with which the call answers.
-enum class Guilty : rt_status {
+enum class Offender : rt_status {
   kRuntime = RT_ERROR_INVALID_ARGUMENT,  // "the caller broke a rule of the contract"
   kPlugin = RT_ERROR_INTERNAL,
 };
@@ -24,7 +24,7 @@ constexpr const char* kPluginAtFault = "validation: the plugin is at fault: ";
 
 // Ends a call in which a fault was found.
 struct Fault {
-  Guilty guilty;
+  Offender offender;
   std::string text;
 };
 
@@ -51,7 +51,7 @@ class Findings {
   explicit Findings(std::function<void(const std::string&)> log) : log_(std::move(log)) {}
 
   // Keeps and throws a Fault. `where` names the device or communicator, the call and the operand.
-  [[noreturn]] void fault(Guilty guilty, const std::string& where, const std::string& what);
+  [[noreturn]] void fault(Offender offender, const std::string& where, const std::string& what);
   // Throws the fault of an earlier call that could not answer with an error.
   void throw_postponed();
   void postpone(const Fault& fault);
@@ -79,7 +79,7 @@ rt_status answer(Findings& findings, rt_error* error, Body&& body) {
     findings.throw_postponed();
     return body();
   } catch (const Fault& fault) {
-    return fill(error, static_cast<rt_status>(fault.guilty), fault.text);
+    return fill(error, static_cast<rt_status>(fault.offender), fault.text);
   } catch (const Answered& answered) {
     if (!answered.refusal) findings.set_failed();
     return answered.status;

@@ -3,9 +3,9 @@
 
 #include "plugins/validate/calls.h"
 #include "plugins/validate/difference.h"
+#include "plugins/validate/guarded_launch.h"
 #include "plugins/validate/launch.h"
 #include "plugins/validate/order.h"
-#include "plugins/validate/trial.h"
 
 namespace plugins::validate {
 namespace {
@@ -61,7 +61,7 @@ void describe(PlanObject& plan, const rt_op_desc& op, rt_error* error) {
 
 void expect_deterministic(const PlanObject& plan, const rt_op_desc& op) {
   if ((op.flags & RT_OP_DETERMINISTIC) == 0 || plan.is_deterministic()) return;
-  plan.findings().fault(Guilty::kPlugin, plan.name + ": create",
+  plan.findings().fault(Offender::kPlugin, plan.name + ": create",
                         "a deterministic plan was asked for, and info does not say that it is one");
 }
 
@@ -81,28 +81,28 @@ rt_status create(rt_device* handle, const rt_op_desc* op, rt_plan** result, rt_e
       kernels_of(device).destroy(plan->plain);
       throw;
     }
-    *result = static_cast<rt_plan*>(device.ledger().adopt(std::move(plan)));
+    *result = static_cast<rt_plan*>(device.tracker().adopt(std::move(plan)));
   });
 }
 
-// The caller holds Ledger::mutex.
+// The caller holds Tracker::mutex.
 void expect_not_running(const PlanObject& plan) {
   if (plan.findings().failed()) return;
   for (const auto& [stream, epoch] : plan.launches) {
-    if (plan.ledger().host.covers(epoch)) continue;
+    if (plan.tracker().host.covers(epoch)) continue;
     plan.findings().fault(
-        Guilty::kRuntime, plan.name + ": destroy",
+        Offender::kRuntime, plan.name + ": destroy",
         "a launch on stream " + std::to_string(stream) + " may still run; synchronise it first");
   }
 }
 
-// The caller holds Ledger::mutex.
+// The caller holds Tracker::mutex.
 void expect_no_backward(const PlanObject& plan) {
-  for (const auto& [handle, object] : plan.ledger().objects) {
+  for (const auto& [handle, object] : plan.tracker().objects) {
     if (object->kind != Kind::kPlan || !object->alive) continue;
     if (static_cast<const PlanObject&>(*object).forward != &plan) continue;
     plan.findings().fault(
-        Guilty::kRuntime, plan.name + ": destroy",
+        Offender::kRuntime, plan.name + ": destroy",
         "the backward plan '" + object->name + "' still lives; destroy it before its forward plan");
   }
 }
@@ -111,10 +111,10 @@ void destroy(rt_plan* handle) {
   released<PlanObject>(handle, [](PlanObject& plan) {
     expect_alive(plan, "destroy");
     {
-      const std::lock_guard lock(plan.ledger().mutex);
+      const std::lock_guard lock(plan.tracker().mutex);
       expect_not_running(plan);
       expect_no_backward(plan);
-      plan.ledger().bury(plan);
+      plan.tracker().bury(plan);
     }
     kernels_of(plan).destroy(plan.plain);
   });
@@ -132,15 +132,15 @@ void expect_launchable(const PlanObject& plan, const StreamObject& stream,
   expect_alive(plan, "launch");
   if (plan.forward != nullptr) expect_alive(*plan.forward, "launch of its backward plan");
   if (plan.device != stream.device)
-    plan.findings().fault(Guilty::kRuntime, where, "the plan was made for " + plan.device->name);
+    plan.findings().fault(Offender::kRuntime, where, "the plan was made for " + plan.device->name);
   if (stream.capture != nullptr && (plan.info.flags & RT_PLAN_CAPTURABLE) == 0)
-    plan.findings().fault(Guilty::kRuntime, where,
+    plan.findings().fault(Offender::kRuntime, where,
                           "the stream is recorded, and the plan is not RT_PLAN_CAPTURABLE");
 }
 
 void check_and_keep(PlanObject& plan, StreamObject& stream, const std::vector<Operand>& operands,
                     const std::string& where) {
-  const std::lock_guard lock(plan.ledger().mutex);
+  const std::lock_guard lock(plan.tracker().mutex);
   check_operands(plan, operands, where);
   const Epoch epoch = begin_work(stream);
   plan.launches[stream.number] = epoch;
@@ -165,11 +165,11 @@ rt_status launch(rt_plan* handle, rt_stream* stream_handle, const rt_launch* lau
     if (stream.capture != nullptr || operands.empty()) {
       require(kernels_of(plan).launch(plan.plain, stream.plain, launch, error));
     } else {
-      Trial(plan, stream, *launch, operands, where, error).run();
+      GuardedLaunch(plan, stream, *launch, operands, where, error).run();
     }
     if (!stream.device->is_inline()) return;
-    const std::lock_guard lock(plan.ledger().mutex);
-    plan.ledger().host.join(stream.clock);
+    const std::lock_guard lock(plan.tracker().mutex);
+    plan.tracker().host.join(stream.clock);
   });
 }
 

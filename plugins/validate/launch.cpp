@@ -10,7 +10,7 @@ void expect_count(const PlanObject& plan, const char* what, uint32_t count, std:
                   const std::string& where) {
   if (count == expected) return;
   plan.findings().fault(
-      Guilty::kRuntime, where,
+      Offender::kRuntime, where,
       std::to_string(count) + " " + what + ", but the plan has " + std::to_string(expected));
 }
 
@@ -22,7 +22,7 @@ class Collector {
     if (operand.range.bytes == 0) return;
     operand.range.begin = reinterpret_cast<uintptr_t>(address);
     if (address == nullptr)
-      plan_.findings().fault(Guilty::kRuntime, where_ + ": " + to_string(operand),
+      plan_.findings().fault(Offender::kRuntime, where_ + ": " + to_string(operand),
                              "is NULL, but has " + std::to_string(operand.range.bytes) + " bytes");
     operands_.push_back(operand);
   }
@@ -83,7 +83,7 @@ void check_operands(const PlanObject& plan, const std::vector<Operand>& operands
     expect_device_memory(*plan.device, operand.range, what);
     if (operand.range.begin % alignment != 0)
       plan.findings().fault(
-          Guilty::kRuntime, what,
+          Offender::kRuntime, what,
           to_string(operand.range) + " are not aligned to " + std::to_string(alignment) + " bytes");
     for (const Operand& other : operands) {
       if (&other == &operand) break;
@@ -91,7 +91,7 @@ void check_operands(const PlanObject& plan, const std::vector<Operand>& operands
                            !operand.range.overlaps(other.range) ||
                            is_in_place(plan, operand, other);
       if (!allowed)
-        plan.findings().fault(Guilty::kRuntime, what,
+        plan.findings().fault(Offender::kRuntime, what,
                               to_string(operand.range) + " overlap " + to_string(other) + ", " +
                                   to_string(other.range) + ", and the plan allows that to no pair");
     }

@@ -29,7 +29,7 @@ std::vector<Operand> operands_of(const PlanObject& plan, const rt_launch& launch
                                  const std::string& where);
 
 // Faults the runtime for an operand that is not aligned or not memory of the device, and for
-// operands that overlap and are no in-place pair. The caller holds Ledger::mutex.
+// operands that overlap and are no in-place pair. The caller holds Tracker::mutex.
 void check_operands(const PlanObject& plan, const std::vector<Operand>& operands,
                     const std::string& where);
 

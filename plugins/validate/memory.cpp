@@ -77,12 +77,12 @@ void check_block(DeviceObject& device, const char* call, const Block& block) {
   const auto front = guards.begin() + static_cast<std::ptrdiff_t>(guard_in_front(device));
   const auto changed = [](std::byte b) { return b != kGuard; };
   if (const auto at = std::find_if(front, guards.end(), changed); at != guards.end())
-    device.findings().fault(Guilty::kPlugin, where_of(device, call, block),
+    device.findings().fault(Offender::kPlugin, where_of(device, call, block),
                             "a byte was written " + std::to_string(at - front + 1) +
                                 " behind the end of this allocation" + who_else(device, block));
   const auto last = std::find_if(std::make_reverse_iterator(front), guards.rend(), changed);
   if (last != guards.rend())
-    device.findings().fault(Guilty::kPlugin, where_of(device, call, block),
+    device.findings().fault(Offender::kPlugin, where_of(device, call, block),
                             "a byte was written " +
                                 std::to_string(last - std::make_reverse_iterator(front) + 1) +
                                 " in front of this allocation" + who_else(device, block));
@@ -96,7 +96,7 @@ bool was_freed(const DeviceObject& device, const Range& range) {
 void expect_inside(DeviceObject& device, const Block& block, const Range& range,
                    const std::string& where) {
   if (block.range.contains(range)) return;
-  device.findings().fault(Guilty::kRuntime, where,
+  device.findings().fault(Offender::kRuntime, where,
                           to_string(range) + " reach beyond the allocation of " +
                               to_string(block.range) + " on " + device.name);
 }
@@ -105,7 +105,7 @@ void expect_inside(DeviceObject& device, const Block& block, const Range& range,
 // host memory: so a fallback device gets the operands of the device that it stands in for.
 bool is_shared_host_memory(DeviceObject& device, const Range& range, const std::string& where) {
   if ((device.properties.flags & RT_DEVICE_HOST_MEMORY) == 0) return false;
-  DeviceObject* const owner = owner_of(device.ledger(), range.begin);
+  DeviceObject* const owner = owner_of(device.tracker(), range.begin);
   if (owner == nullptr) return false;
   const Block& block = *block_at(*owner, range.begin);
   if (!host_can_touch(*owner, block.kind)) return false;
@@ -114,12 +114,12 @@ bool is_shared_host_memory(DeviceObject& device, const Range& range, const std::
 }
 
 void keep(DeviceObject& device, const Block& block, const std::string& where) {
-  const std::lock_guard lock(device.ledger().mutex);
+  const std::lock_guard lock(device.tracker().mutex);
   const auto next = device.blocks.upper_bound(block.range.begin);
   const bool taken = block_at(device, block.range.begin) != nullptr ||
                      (next != device.blocks.end() && next->second.range.begin < block.range.end());
   if (taken)
-    device.findings().fault(Guilty::kPlugin, where,
+    device.findings().fault(Offender::kPlugin, where,
                             to_string(block.range) + " overlap memory that is still allocated");
   std::erase_if(device.freed,
                 [&](const Block& freed) { return freed.range.overlaps(block.range); });
@@ -132,14 +132,14 @@ Block take(DeviceObject& device, const void* address, int32_t kind) {
   const auto found = device.blocks.find(reinterpret_cast<uintptr_t>(address));
   if (found == device.blocks.end()) {
     const Range range = range_of(address, 1);
-    device.findings().fault(Guilty::kRuntime, where,
+    device.findings().fault(Offender::kRuntime, where,
                             was_freed(device, range)
                                 ? to_string(range) + " were freed before"
                                 : to_string(range) + " are not the begin of an allocation");
   }
   const Block block = found->second;
   if (block.kind != kind)
-    device.findings().fault(Guilty::kRuntime, where + ": " + to_string(block.range),
+    device.findings().fault(Offender::kRuntime, where + ": " + to_string(block.range),
                             "allocated with memory kind " + std::to_string(block.kind) +
                                 ", freed with " + std::to_string(kind));
   expect_unused(device, block.range, where);
@@ -154,7 +154,7 @@ Block take(DeviceObject& device, const void* address, int32_t kind) {
 
 void* allocate_guarded(DeviceObject& device, uint64_t bytes, int32_t kind, rt_error* error) {
   const std::string where = device.name + ": allocate";
-  if (bytes == 0) device.findings().fault(Guilty::kRuntime, where, "0 bytes; ask for at least 1");
+  if (bytes == 0) device.findings().fault(Offender::kRuntime, where, "0 bytes; ask for at least 1");
   const std::lock_guard lock(device.memory_mutex);
   const uint64_t front = guard_in_front(device);
   Block block;
@@ -163,7 +163,7 @@ void* allocate_guarded(DeviceObject& device, uint64_t bytes, int32_t kind, rt_er
       device.api().allocate(device.plain, front + bytes + kGuardBytes, kind, &block.base, error));
   if (block.base == nullptr) return nullptr;
   if (reinterpret_cast<uintptr_t>(block.base) % device.properties.alignment != 0)
-    device.findings().fault(Guilty::kPlugin, where,
+    device.findings().fault(Offender::kPlugin, where,
                             to_string(range_of(block.base, bytes)) + " are not aligned to " +
                                 std::to_string(device.properties.alignment) + " bytes");
   auto* const address = static_cast<std::byte*>(block.base) + front;
@@ -178,7 +178,7 @@ void free_guarded(DeviceObject& device, void* address, int32_t kind) {
   const std::lock_guard memory_lock(device.memory_mutex);
   std::optional<Block> block;
   {
-    const std::lock_guard lock(device.ledger().mutex);
+    const std::lock_guard lock(device.tracker().mutex);
     block = take(device, address, kind);
   }
   if (!device.findings().failed()) check_block(device, "free", *block);
@@ -190,7 +190,7 @@ void check_guards(DeviceObject& device, const char* call) {
   const std::lock_guard memory_lock(device.memory_mutex);
   std::vector<Block> blocks;
   {
-    const std::lock_guard lock(device.ledger().mutex);
+    const std::lock_guard lock(device.tracker().mutex);
     if (device.captures > 0) return;
     for (const auto& [address, block] : device.blocks) blocks.push_back(block);
   }
@@ -207,12 +207,12 @@ void expect_device_memory(DeviceObject& device, const Range& range, const std::s
     what += " lie in pinned host memory, which kernels may not use";
   } else if (was_freed(device, range)) {
     what += " lie in memory that was freed";
-  } else if (const DeviceObject* const owner = owner_of(device.ledger(), range.begin)) {
+  } else if (const DeviceObject* const owner = owner_of(device.tracker(), range.begin)) {
     what += " belong to " + owner->name;
   } else {
     what += " are not memory of " + device.name;
   }
-  device.findings().fault(Guilty::kRuntime, where, what);
+  device.findings().fault(Offender::kRuntime, where, what);
 }
 
 bool expect_any_memory(DeviceObject& device, const Range& range, const std::string& where) {
@@ -225,11 +225,11 @@ bool expect_any_memory(DeviceObject& device, const Range& range, const std::stri
     return freed.range.overlaps(range) && !host_can_touch(device, freed.kind);
   };
   if (std::any_of(device.freed.begin(), device.freed.end(), lost))
-    device.findings().fault(Guilty::kRuntime, where,
+    device.findings().fault(Offender::kRuntime, where,
                             to_string(range) + " lie in memory that was freed");
-  const DeviceObject* const owner = owner_of(device.ledger(), range.begin);
+  const DeviceObject* const owner = owner_of(device.tracker(), range.begin);
   if (owner == nullptr || host_can_touch(*owner, block_at(*owner, range.begin)->kind)) return false;
-  device.findings().fault(Guilty::kRuntime, where,
+  device.findings().fault(Offender::kRuntime, where,
                           to_string(range) + " are memory of " + owner->name);
 }
 

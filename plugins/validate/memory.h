@@ -28,7 +28,7 @@ void check_guards(DeviceObject& device, const char* call);
 
 // Checks that [address, address + bytes) is memory of the device that kernels may use: its own, or,
 // if it computes in host memory, that of another device. `where` names the call and the operand.
-// The caller holds Ledger::mutex.
+// The caller holds Tracker::mutex.
 void expect_device_memory(DeviceObject& device, const Range& range, const std::string& where);
 // The same for memory that copies and collectives may use. Returns false for memory of the host
 // that no device has allocated.

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "plugins/validate/ledger.h"
+#include "plugins/validate/tracker.h"
 
 namespace plugins::validate {
 
@@ -31,7 +31,7 @@ struct DeviceObject : Object {
 
   rt_device* plain = nullptr;
   rt_device_properties properties{};
-  // Serializes allocate, free and the reading of guards. Locked before Ledger::mutex.
+  // Serializes allocate, free and the reading of guards. Locked before Tracker::mutex.
   std::mutex memory_mutex;
   rt_stream* service = nullptr;  // of the plugin; reads and writes guards
   // The most bytes of one buffer.
@@ -42,7 +42,7 @@ struct DeviceObject : Object {
 
   uint64_t own_bytes = 0;             // of validation in device memory; guarded by memory_mutex
   std::map<uintptr_t, Block> blocks;  // by address; changed with both mutexes locked
-  std::deque<Block> freed;            // of late; guarded by Ledger::mutex, as the rest
+  std::deque<Block> freed;            // of late; guarded by Tracker::mutex, as the rest
   History history;
   int captures = 0;  // streams whose work is recorded now
 };

@@ -22,22 +22,22 @@ rt_status stream_create(rt_device* handle, rt_stream** stream, rt_error* error) 
     if (plain == nullptr) return;
     std::size_t number = 0;
     {
-      const std::lock_guard lock(device.ledger().mutex);
-      number = device.ledger().streams++;
+      const std::lock_guard lock(device.tracker().mutex);
+      number = device.tracker().streams++;
     }
     auto object = std::make_unique<StreamObject>(Kind::kStream, device.instance,
                                                  device.name + " stream " + std::to_string(number));
     object->plain = plain;
     object->device = &device;
     object->number = number;
-    *stream = static_cast<rt_stream*>(device.ledger().adopt(std::move(object)));
+    *stream = static_cast<rt_stream*>(device.tracker().adopt(std::move(object)));
   });
 }
 
 // The host now knows that what `clock` covers has run.
 void host_learns(Object& object, const Clock& clock) {
-  const std::lock_guard lock(object.ledger().mutex);
-  object.ledger().host.join(clock);
+  const std::lock_guard lock(object.tracker().mutex);
+  object.tracker().host.join(clock);
 }
 
 void free_scratch(StreamObject& stream) {
@@ -53,8 +53,8 @@ void stream_destroy(rt_stream* handle) {
     stream.api().stream_destroy(stream.plain);
     free_scratch(stream);
     host_learns(stream, stream.clock);
-    const std::lock_guard lock(stream.ledger().mutex);
-    stream.ledger().bury(stream);
+    const std::lock_guard lock(stream.tracker().mutex);
+    stream.tracker().bury(stream);
   });
 }
 
@@ -63,7 +63,7 @@ void stream_destroy(rt_stream* handle) {
 void expect_vouched(const StreamObject& stream, rt_status status) {
   const bool may_fail = stream.instance.minor < 2 || !*stream.vouched;
   if (status == RT_OK || may_fail) return require(status);
-  stream.findings().fault(Guilty::kPlugin, stream.name + ": stream_synchronize",
+  stream.findings().fault(Offender::kPlugin, stream.name + ": stream_synchronize",
                           "answers with an error, status " + std::to_string(status) +
                               ", although an event behind all of the work answered RT_OK; since "
                               "minor version 2 an event reports the first error before it");
@@ -95,11 +95,11 @@ rt_status copy(rt_stream* handle, void* destination, const void* source, uint64_
     const Range to = range_of(destination, bytes), from = range_of(source, bytes);
     const std::string where = where_of(stream, "copy");
     if (bytes > 0) {
-      const std::lock_guard lock(stream.ledger().mutex);
+      const std::lock_guard lock(stream.tracker().mutex);
       DeviceObject& device = *stream.device;
       if (to.overlaps(from))
         device.findings().fault(
-            Guilty::kRuntime, where,
+            Offender::kRuntime, where,
             "source (" + to_string(from) + ") and destination (" + to_string(to) + ") overlap");
       const bool keeps_to = expect_any_memory(device, to, where + ": destination");
       const bool keeps_from = expect_any_memory(device, from, where + ": source");
@@ -118,10 +118,10 @@ rt_status fill(rt_stream* handle, void* destination, int32_t value, uint64_t byt
     const Turn turn(stream, "fill");
     const std::string where = where_of(stream, "fill");
     if (value < 0 || value > 255)
-      stream.findings().fault(Guilty::kRuntime, where,
+      stream.findings().fault(Offender::kRuntime, where,
                               "the value is " + std::to_string(value) + ", expected 0 to 255");
     if (bytes > 0) {
-      const std::lock_guard lock(stream.ledger().mutex);
+      const std::lock_guard lock(stream.tracker().mutex);
       const Range to = range_of(destination, bytes);
       const bool keeps = expect_any_memory(*stream.device, to, where + ": destination");
       const Epoch epoch = begin_work(stream);
@@ -142,7 +142,7 @@ rt_status event_create(rt_device* handle, rt_event** event, rt_error* error) {
         std::make_unique<EventObject>(Kind::kEvent, device.instance, device.name + " event");
     object->plain = plain;
     object->device = &device;
-    *event = static_cast<rt_event*>(device.ledger().adopt(std::move(object)));
+    *event = static_cast<rt_event*>(device.tracker().adopt(std::move(object)));
   });
 }
 
@@ -150,14 +150,14 @@ void event_destroy(rt_event* handle) {
   released<EventObject>(handle, [](EventObject& event) {
     expect_alive(event, "event_destroy");
     event.device->api().event_destroy(event.plain);
-    const std::lock_guard lock(event.ledger().mutex);
-    event.ledger().bury(event);
+    const std::lock_guard lock(event.tracker().mutex);
+    event.tracker().bury(event);
   });
 }
 
 void expect_same_device(const EventObject& event, const StreamObject& stream, const char* call) {
   if (event.device == stream.device) return;
-  stream.findings().fault(Guilty::kRuntime, where_of(stream, call),
+  stream.findings().fault(Offender::kRuntime, where_of(stream, call),
                           "the event was made from " + event.device->name);
 }
 
@@ -168,7 +168,7 @@ rt_status event_record(rt_event* handle, rt_stream* stream_handle, rt_error* err
     expect_alive(event, "event_record");
     expect_same_device(event, stream, "event_record");
     {
-      const std::lock_guard lock(event.ledger().mutex);
+      const std::lock_guard lock(event.tracker().mutex);
       event.epoch = begin_work(stream);
       event.clock = stream.clock;
       event.recorded = true;
@@ -190,7 +190,7 @@ rt_status event_wait(rt_event* handle, rt_stream* stream_handle, rt_error* error
     expect_alive(event, "event_wait");
     expect_same_device(event, stream, "event_wait");
     {
-      const std::lock_guard lock(event.ledger().mutex);
+      const std::lock_guard lock(event.tracker().mutex);
       const std::shared_ptr<Capture> capture = event.capture.lock();
       stream.vouched = std::make_shared<bool>(false);  // the error of the event is its own now
       if (capture == nullptr) {
@@ -212,14 +212,14 @@ struct Record {
 };
 
 Record record_of(const EventObject& event) {
-  const std::lock_guard lock(event.ledger().mutex);
-  const bool known = !event.captured && event.ledger().host.covers(event.epoch);
+  const std::lock_guard lock(event.tracker().mutex);
+  const bool known = !event.captured && event.tracker().host.covers(event.epoch);
   return {event.clock, known};
 }
 
 void event_completed(EventObject& event, const Clock& clock) {
   host_learns(event, clock);
-  const std::lock_guard lock(event.ledger().mutex);
+  const std::lock_guard lock(event.tracker().mutex);
   if (!event.seen_complete) event.seen_complete = steady_clock::now();
   if (event.vouches) *event.vouches = true;
 }
@@ -246,7 +246,7 @@ rt_status event_query(rt_event* handle, rt_error* error) {
     if (plain != RT_NOT_READY) require(plain);
     if (ready) return event_completed(event, record.clock);
     if (record.known)
-      event.findings().fault(Guilty::kPlugin, event.name + ": event_query",
+      event.findings().fault(Offender::kPlugin, event.name + ": event_query",
                              "answers RT_NOT_READY for an event that has completed");
   });
   return status == RT_OK && !ready ? RT_NOT_READY : status;
@@ -255,7 +255,7 @@ rt_status event_query(rt_event* handle, rt_error* error) {
 // Between which times the interval lies, by the clock of the host.
 void check_elapsed(const EventObject& begin, const EventObject& end, nanoseconds answer) {
   const auto fault = [&](const std::string& expected) {
-    begin.findings().fault(Guilty::kPlugin, begin.name + ": event_elapsed",
+    begin.findings().fault(Offender::kPlugin, begin.name + ": event_elapsed",
                            "answers " + std::to_string(answer.count()) + " ns, " + expected);
   };
   const nanoseconds least = end.queued - begin.seen_complete.value_or(end.queued);
@@ -276,7 +276,7 @@ rt_status event_elapsed(rt_event* begin_handle, rt_event* end_handle, int64_t* e
     expect_alive(begin, "event_elapsed");
     expect_alive(end, "event_elapsed");
     require(begin.device->api().event_elapsed(begin.plain, end.plain, elapsed, error));
-    const std::lock_guard lock(begin.ledger().mutex);
+    const std::lock_guard lock(begin.tracker().mutex);
     check_elapsed(begin, end, nanoseconds(*elapsed));
   });
 }

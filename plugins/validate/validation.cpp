@@ -3,17 +3,17 @@
 
 #include "plugins/host/error.h"
 #include "plugins/validate/calls.h"
-#include "plugins/validate/ledger.h"
+#include "plugins/validate/tracker.h"
 
 namespace plugins::validate {
 namespace {
 
 class ValidatedPlugin : public host::InterposedPlugin {
  public:
-  ValidatedPlugin(std::shared_ptr<Ledger> ledger, const std::string& name, void* self,
+  ValidatedPlugin(std::shared_ptr<Tracker> tracker, const std::string& name, void* self,
                   const host::Tables& plain, uint32_t minor)
-      : ledger_(std::move(ledger)),
-        instance_(new Instance{*ledger_, name, self, plain, minor}),
+      : tracker_(std::move(tracker)),
+        instance_(new Instance{*tracker_, name, self, plain, minor}),
         tables_(plain) {
     if (plain.device) tables_.device = device_calls(*plain.device);
     if (plain.kernel) tables_.kernel = kernel_calls(*plain.kernel);
@@ -23,17 +23,17 @@ class ValidatedPlugin : public host::InterposedPlugin {
   ~ValidatedPlugin() override {
     std::string left;
     {
-      const std::lock_guard lock(ledger_->mutex);
-      for (const auto& [handle, object] : ledger_->objects) {
+      const std::lock_guard lock(tracker_->mutex);
+      for (const auto& [handle, object] : tracker_->objects) {
         if (&object->instance != instance_.get() || !object->alive) continue;
         left += std::string(", ") + to_string(object->kind) + " '" + object->name + "'";
         object->alive = false;
       }
     }
-    if (left.empty() || ledger_->findings.failed()) return;
-    release(ledger_->findings, [&] {
-      ledger_->findings.fault(
-          Guilty::kRuntime, instance_->name + ": shutdown",
+    if (left.empty() || tracker_->findings.failed()) return;
+    release(tracker_->findings, [&] {
+      tracker_->findings.fault(
+          Offender::kRuntime, instance_->name + ": shutdown",
           "destroy everything first that was made from the plugin; left: " + left.substr(2));
     });
   }
@@ -43,14 +43,14 @@ class ValidatedPlugin : public host::InterposedPlugin {
   const host::Tables& tables() const override { return tables_; }
   void* self() const override { return instance_.get(); }
   void name(const void* object, const std::string& text) const override {
-    Object* const found = ledger_->find(object);
+    Object* const found = tracker_->find(object);
     if (found == nullptr) return;
-    const std::lock_guard lock(ledger_->mutex);
+    const std::lock_guard lock(tracker_->mutex);
     found->name += " (" + text + ")";
   }
 
  private:
-  std::shared_ptr<Ledger> ledger_;
+  std::shared_ptr<Tracker> tracker_;
   std::unique_ptr<Instance> instance_;
   host::Tables tables_;
 };
@@ -58,24 +58,24 @@ class ValidatedPlugin : public host::InterposedPlugin {
 }  // namespace
 
 Validation::Validation(std::function<void(const std::string&)> log)
-    : ledger_(std::make_shared<Ledger>(std::move(log))) {}
+    : tracker_(std::make_shared<Tracker>(std::move(log))) {}
 
 std::unique_ptr<host::InterposedPlugin> Validation::wrap(const std::string& name, void* self,
                                                          const host::Tables& plain,
                                                          uint32_t minor) {
-  return std::make_unique<ValidatedPlugin>(ledger_, name, self, plain, minor);
+  return std::make_unique<ValidatedPlugin>(tracker_, name, self, plain, minor);
 }
 
 std::vector<std::string> Validation::findings() const {
   std::vector<std::string> texts;
-  for (const Fault& fault : ledger_->findings.all()) texts.push_back(fault.text);
+  for (const Fault& fault : tracker_->findings.all()) texts.push_back(fault.text);
   return texts;
 }
 
 void Validation::throw_findings() const {
-  const std::vector<Fault> faults = ledger_->findings.all();
+  const std::vector<Fault> faults = tracker_->findings.all();
   if (faults.empty()) return;
-  throw host::Error(static_cast<rt_status>(faults.front().guilty), faults.front().text,
+  throw host::Error(static_cast<rt_status>(faults.front().offender), faults.front().text,
                     RT_SCOPE_DEVICE);
 }
 

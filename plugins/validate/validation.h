@@ -11,7 +11,7 @@
 
 namespace plugins::validate {
 
-struct Ledger;
+struct Tracker;
 
 // Puts checks around each function of a plugin's tables. Thread-safe. Equivalent to: the validation
 // layers of Vulkan, compute-sanitizer.
@@ -28,7 +28,7 @@ class Validation : public host::Interposer {
   std::vector<std::string> findings() const;
 
  private:
-  std::shared_ptr<Ledger> ledger_;
+  std::shared_ptr<Tracker> tracker_;
 };
 
 }  // namespace plugins::validate

@@ -41,23 +41,24 @@ class RolePlanner {
  public:
   RolePlanner(const Planner& planner, const config::Config& config, train::PlannedRank rank)
       : planner_(planner),
-        programs_(config, planner.spec, planner.device, own_options(planner), rank),
+        programs_(
+            train::RankSetup(config, planner.spec, planner.device, own_options(planner), rank)),
         keys_(step::is_asynchronous(config, rank.world_size)
-                  ? std::vector<step::StepForm>{programs_.whole(step::Purpose::kMicroStep,
-                                                                programs_.nominal_rows())}
-                  : programs_.full_step()) {
+                  ? std::vector<step::StepForm>{programs_.setup().whole(
+                        step::Purpose::kMicroStep, programs_.setup().nominal_rows())}
+                  : train::full_step(programs_)) {
     programs_.any_compiled();
     for (const step::StepForm& key : keys_) programs_.compiled(key);
     if (planner.evaluates)
       programs_.compiled(
-          programs_.whole(step::Purpose::kEvaluation, config.training.global_batch_size));
+          programs_.setup().whole(step::Purpose::kEvaluation, config.training.global_batch_size));
   }
 
   RolePlan describe() {
     RolePlan role;
     role.memory = memory_of(programs_);
-    if (programs_.config().checkpoint.any())
-      role.checkpoint_bytes = train::most_written_bytes(programs_);
+    if (programs_.setup().config.checkpoint.any())
+      role.checkpoint_bytes = train::most_written_bytes(programs_.rank_model());
     role.layers = layers_of(programs_.compiled(keys_.back()));
     for (const step::StepForm& key : keys_)
       role.flops += graph::step_flops(programs_.compiled(key).program->graph(), 1);
@@ -84,9 +85,9 @@ class RolePlanner {
       take_memory();
       // With a factor of 0 an optimizer would skip the update.
       if (void* const one = p.address(p.values.one))
-        programs_.write(one, exec::encode({1.0}, programs_.dtype()));
-      const data::Batch zeros =
-          data::zero_batch(planner_.spec, key.rows * programs_.strategy().batch.shards_of_rank());
+        exec::write_memory(programs_.stream(), one, exec::encode({1.0}, programs_.setup().dtype()));
+      const data::Batch zeros = data::zero_batch(
+          planner_.spec, key.rows * programs_.setup().strategy.batch.shards_of_rank());
       input_seconds_[key] = p.program->measure(
           programs_.stream(), [&] { programs_.upload(p, zeros, 0, 0, 0); }, known);
       known.emplace(upload, input_seconds_[key]);
@@ -115,13 +116,13 @@ class RolePlanner {
 
   const std::vector<std::string>& notes() const { return programs_.notes(); }
   const std::vector<parallel::StagedLayer>& stages() const {
-    return programs_.strategy().pipeline.stages;
+    return programs_.setup().strategy.pipeline.stages;
   }
 
  private:
   void take_memory() {
     if (has_memory_) return;
-    programs_.storage().materialise();
+    programs_.rank_model().storage().materialise();
     programs_.arena().materialise();
     has_memory_ = true;
   }
@@ -214,9 +215,9 @@ RankMemory memory_of(train::StepPrograms& programs) {
   m.packed = report.packed;
   m.largest_workspace = report.largest_workspace;
   m.arena = programs.arena().bytes() +
-            exec::Upload::device_bytes(*programs.device(), programs.most_input_bytes());
+            exec::Upload::device_bytes(*programs.setup().device, programs.most_input_bytes());
   // `state` includes the buffers that only programs of other step forms use.
-  m.state = programs.storage().total_bytes() - m.parameters - m.packed - m.gradients;
+  m.state = programs.rank_model().storage().total_bytes() - m.parameters - m.packed - m.gradients;
   return m;
 }
 

@@ -154,11 +154,11 @@ RankProfile make_profile(const train::Recording& recording, train::StepPrograms&
   const auto steps = static_cast<double>(recording.steps());
   RankProfile p;
   p.rank = rank;
-  p.device = programs.device()->id();
+  p.device = programs.setup().device->id();
   p.steps = recording.steps();
   p.first_step = recording.cycles.front().first_step + 1;
   p.last_step = recording.cycles.back().first_step + recording.cycles.back().steps;
-  p.step_ns = all_steps_ns(recording, operations, programs.device()->is_inline()) / steps;
+  p.step_ns = all_steps_ns(recording, operations, programs.setup().device->is_inline()) / steps;
   for (const SpanGroup& phase : group_by_phase(operations))
     p.phases[phase.name] += static_cast<double>(phase.end_ns - phase.begin_ns) / steps;
   p.communication = communication_of(recording, operations, steps);
@@ -179,7 +179,7 @@ RankProfile make_profile(const train::Recording& recording, train::StepPrograms&
   p.limits = limits;
   p.operations = operations_of(operations, steps, limits);
   if (!operations.empty())
-    p.memory = memory_of(*operations.back().program, programs.storage().total_bytes());
+    p.memory = memory_of(*operations.back().program, programs.rank_model().storage().total_bytes());
   return p;
 }
 

@@ -24,23 +24,23 @@ constexpr double kMostRounds = 20;
 // the same number of rounds.
 double sync_seconds(train::StepPrograms& programs, int communicator) {
   const auto round = [&] {
-    programs.maximum({0});  // so that all ranks begin together
+    programs.setup().maximum({0});  // so that all ranks begin together
     const auto begin = std::chrono::steady_clock::now();
-    for (const step::StepForm& form : programs.full_step())
+    for (const step::StepForm& form : train::full_step(programs))
       programs.compiled(form).program->run_collectives(programs.stream(), communicator);
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
     return elapsed.count();
   };
   round();
-  const double first = programs.maximum({round()})[0];
+  const double first = programs.setup().maximum({round()})[0];
   std::vector<double> times(
       static_cast<size_t>(std::clamp(kMeasuredSeconds / first, 1.0, kMostRounds)));
   for (double& t : times) t = round();
-  return median(programs.maximum(std::move(times)));
+  return median(programs.setup().maximum(std::move(times)));
 }
 
 ByAxis sync_by_axis(const config::Config& config, train::StepPrograms& programs) {
-  const parallel::Mesh& mesh = programs.strategy().mesh;
+  const parallel::Mesh& mesh = programs.setup().strategy.mesh;
   ByAxis seconds{};
   for (int c = 0; c <= parallel::kPipelineCommunicator; ++c) {
     const int axis = parallel::axis_of(c);

@@ -37,10 +37,10 @@ class Writer {
       : recording_(recording),
         rank_(rank),
         origin_ns_(origin_ns),
-        stream_(programs.device()->is_inline() ? kHost : kStream),
+        stream_(programs.setup().device->is_inline() ? kHost : kStream),
         operations_(spans_of(recording, SpanKind::kOperation)) {
-    process("process_name",
-            {{"name", "rank " + std::to_string(rank) + " (" + programs.device()->id() + ")"}});
+    process("process_name", {{"name", "rank " + std::to_string(rank) + " (" +
+                                          programs.setup().device->id() + ")"}});
     process("process_sort_index", {{"sort_index", rank}});
     thread(kHost, stream_ == kHost ? "host and stream" : "host");
     if (stream_ != kHost) thread(kStream, "stream");

@@ -29,7 +29,7 @@ void print_json(const train::Evaluation& e, const session::Session& session) {
   nlohmann::ordered_json j;
   j["samples"] = e.samples;
   j["loss"] = e.loss;
-  if (session.programs->spec().classes > 0) j["accuracy"] = e.accuracy;
+  if (session.programs->setup().spec.classes > 0) j["accuracy"] = e.accuracy;
   for (const train::NamedValue& number : e.metrics.numbers) j[number.name] = number.value;
   if (!e.metrics.confusion.empty()) {
     j["confusion"] = e.metrics.confusion;
@@ -84,7 +84,7 @@ void print_table(const train::Evaluation& e, const session::Session& session,
     fmt::print("{:<18}{:>12.6g}\n", name, train::without_sign_of_nan(value));
   };
   row("loss", e.loss);
-  if (session.programs->spec().classes > 0) row("accuracy", e.accuracy);
+  if (session.programs->setup().spec.classes > 0) row("accuracy", e.accuracy);
   for (const train::NamedValue& number : e.metrics.numbers) row(number.name, number.value);
   print_confusion(e.metrics.confusion, session.data.preparation.class_names);
 }

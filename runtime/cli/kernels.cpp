@@ -43,13 +43,13 @@ std::string list_of(const std::vector<std::string>& names) {
 void show_kernels(train::StepPrograms& programs, const PlanArguments& arguments) {
   if (arguments.memory_tbps <= 0) return;
   const train::StepProgram& step = programs.any_compiled();
-  const int64_t batch = programs.config().training.global_batch_size;
+  const int64_t batch = programs.setup().config.training.global_batch_size;
   const analysis::LeastTime least = analysis::least_time(
-      *step.program, parallel::micro_steps(batch, programs.strategy().batch),
+      *step.program, parallel::micro_steps(batch, programs.setup().strategy.batch),
       {arguments.memory_tbps * 1e12, arguments.tflops * 1e12, arguments.launch_us * 1e-6});
   if (least.launches == 0) {
     say("\n{} does not tell which kernels it queues, so their least time is unknown\n",
-        programs.device()->id());
+        programs.setup().device->id());
     return;
   }
   print_table(least);

@@ -124,18 +124,19 @@ double count_parameters(const step::StepValues& values) {
 // Prints what rank 0 computes in a step and where its values are in memory. Returns the program.
 const exec::Program& print_rank(train::StepPrograms& programs, const std::string& ranks) {
   const train::StepProgram& p = programs.any_compiled();
-  plugins::host::Device& device = *programs.device();
-  const int64_t batch = programs.config().training.global_batch_size;
-  const int64_t passes = parallel::micro_steps(batch, programs.strategy().batch);
+  plugins::host::Device& device = *programs.setup().device;
+  const int64_t batch = programs.setup().config.training.global_batch_size;
+  const int64_t passes = parallel::micro_steps(batch, programs.setup().strategy.batch);
   const auto rows =
-      static_cast<double>(parallel::rows_of_rank(batch, programs.strategy().batch).size());
-  say("{} on {} ({}), batch {}{}, {:.0f} parameters\n\n", programs.config().name, device.id(),
+      static_cast<double>(parallel::rows_of_rank(batch, programs.setup().strategy.batch).size());
+  say("{} on {} ({}), batch {}{}, {:.0f} parameters\n\n", programs.setup().config.name, device.id(),
       device.properties().name, batch, ranks, count_parameters(p.values));
   print_operations(p.program->graph(), device);
   const double flops = graph::step_flops(p.program->graph(), passes);
   say("\n{} operations, {:.2f} GFLOP a step, {:.2f} MFLOP a sample{}{}\n",
       p.program->graph().nodes.size(), flops / 1e9, flops / 1e6 / rows,
-      programs.spec().labels > 1 ? fmt::format(" of {} tokens", programs.spec().labels) : "",
+      programs.setup().spec.labels > 1 ? fmt::format(" of {} tokens", programs.setup().spec.labels)
+                                       : "",
       passes > 1 ? fmt::format("; {} passes a step", passes) : "");
   return *p.program;
 }
@@ -342,8 +343,8 @@ void plan_ranks(const launch::Rank& rank, const PlanArguments& arguments) {
   }
   config = step::resolve_ranks(config, ranks);
   analysis::JobPlan plan = planner.plan(config, ranks);
-  train::StepPrograms programs(config, planner.spec, device, planner.options,
-                               train::PlannedRank{0, ranks});
+  train::StepPrograms programs(train::RankSetup(config, planner.spec, device, planner.options,
+                                                train::PlannedRank{0, ranks}));
   if (arguments.passes || !arguments.dump_graph.empty()) show_passes(programs, arguments);
   const std::string which = ranks == 1 ? "" : fmt::format(", rank 0 of {}", ranks);
   const exec::Program& program = print_rank(programs, which);

@@ -33,9 +33,9 @@ Opened open_model(const launch::Rank& rank, const config::Config& config,
   const auto device = launch::open_device(config, *rank.registry, rank.place.local_rank, nullptr);
   const auto fallback =
       launch::open_fallback(config, *rank.registry, *device, rank.place.local_rank);
-  const auto programs = std::make_shared<train::StepPrograms>(
-      config, spec, device, train::compile_options(config, fallback));
-  programs->set_inference();
+  train::RankSetup setup(config, spec, device, train::compile_options(config, fallback));
+  setup.inference = true;
+  const auto programs = std::make_shared<train::StepPrograms>(std::move(setup));
   auto trainer = std::make_unique<train::Trainer>(programs);
   session::print_notes(*programs);
   return {programs, std::move(trainer)};

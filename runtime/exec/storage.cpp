@@ -134,6 +134,20 @@ void write_bytes(const Storage& storage, plugins::host::Stream& stream, const st
   stream.synchronize();
 }
 
+std::vector<std::byte> read_memory(plugins::host::Stream& stream, const void* address,
+                                   uint64_t bytes) {
+  std::vector<std::byte> out(bytes);
+  stream.copy(out.data(), address, bytes);
+  stream.synchronize();
+  return out;
+}
+
+void write_memory(plugins::host::Stream& stream, void* address,
+                  const std::vector<std::byte>& bytes) {
+  stream.copy(address, bytes.data(), bytes.size());
+  stream.synchronize();
+}
+
 uint64_t Arena::piece_of(const plugins::host::Device& device) {
   const uint64_t largest = device.largest_buffer(), alignment = device.properties().alignment;
   return largest == UINT64_MAX ? largest : largest / alignment * alignment;

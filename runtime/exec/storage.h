@@ -71,6 +71,11 @@ std::vector<std::byte> read_bytes(const Storage& storage, plugins::host::Stream&
                                   const std::string& name, uint64_t begin, uint64_t bytes);
 void write_bytes(const Storage& storage, plugins::host::Stream& stream, const std::string& name,
                  uint64_t begin, const std::vector<std::byte>& bytes);
+// The same for memory that is contiguous.
+std::vector<std::byte> read_memory(plugins::host::Stream& stream, const void* address,
+                                   uint64_t bytes);
+void write_memory(plugins::host::Stream& stream, void* address,
+                  const std::vector<std::byte>& bytes);
 
 // Memory that several programs use in turn; as large as the largest of them needs. It consists of
 // pieces of which each but the last is as large as the device's largest buffer.

@@ -110,7 +110,7 @@ size_t bucket_of(const FlatLayout& layout, uint64_t offset) {
 std::vector<Held> held(const FlatLayout& layout, const Bucket& range, int rank, int world_size) {
   std::vector<Held> result;
   for (const Bucket& bucket : layout.buckets) {
-    const Bucket own = bucket.part(rank, world_size);
+    const Bucket own = bucket.partition(rank, world_size);
     const uint64_t begin = std::max(own.begin, range.begin), end = std::min(own.end, range.end);
     if (begin < end) result.push_back({begin, end, bucket.begin / world_size + begin - own.begin});
   }
@@ -130,7 +130,7 @@ std::vector<std::byte> join_shards(const std::vector<std::byte>& shards, const F
 }
 
 FlatLayout owned_range(const FlatLayout& layout, int rank, int world_size) {
-  const Bucket own = Bucket{0, layout.bytes}.part(rank, world_size);
+  const Bucket own = Bucket{0, layout.bytes}.partition(rank, world_size);
   const auto at = [&](uint64_t place) { return std::clamp(place, own.begin, own.end) - own.begin; };
   FlatLayout part;
   part.bytes = part.used_bytes = own.bytes();

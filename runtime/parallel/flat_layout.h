@@ -19,7 +19,7 @@ struct Bucket {
   uint64_t bytes() const { return end - begin; }
   // The ZeRO partition of `rank`: the bucket cut into world_size equal ranges. bytes() must be a
   // multiple of world_size.
-  Bucket part(int rank, int world_size) const {
+  Bucket partition(int rank, int world_size) const {
     const uint64_t size = bytes() / world_size;
     return {begin + rank * size, begin + (rank + 1) * size, groups};
   }

@@ -180,7 +180,7 @@ class Collectives {
           rewriter_.view(buffers_.gradients, bucket.begin, elements(bucket.bytes()) + with_loss);
       communicate(RT_ALL_REDUCE, RT_SUM, sent, sent, ready_, layer);
     } else {
-      communicate(RT_REDUCE_SCATTER, RT_SUM, whole, view(buffers_.gradients, own_part(bucket)),
+      communicate(RT_REDUCE_SCATTER, RT_SUM, whole, view(buffers_.gradients, own_partition(bucket)),
                   ready_, layer);
     }
   }
@@ -215,8 +215,8 @@ class Collectives {
     return rewriter_.view(base, range.begin, elements(range.bytes()));
   }
 
-  Bucket own_part(const Bucket& bucket) const {
-    return bucket.part(options_.rank, options_.world_size);
+  Bucket own_partition(const Bucket& bucket) const {
+    return bucket.partition(options_.rank, options_.world_size);
   }
 
   // Each rank owns a slice of the bucket: it receives this slice of all virtual shards and adds
@@ -237,7 +237,7 @@ class Collectives {
           shards[shard] = rewriter_.view(received, r * part, elements(part));
       }
     }
-    const ValueId own = view(buffers_.gradients, own_part(bucket));
+    const ValueId own = view(buffers_.gradients, own_partition(bucket));
     add_tree(shards, own, layer);
     if (options_.world_size > 1 && options_.zero_stage == 0) {
       graph::CollectivePair gather = rewriter_.collective(

@@ -88,7 +88,7 @@ class Shard {
     fixed_.insert(v);
   }
 
-  Split own_part(int axis, int64_t blocks, int64_t whole, int64_t unit) const {
+  Split own_slice(int axis, int64_t blocks, int64_t whole, int64_t unit) const {
     return slice_of({axis, blocks, whole, unit}, options_.rank, options_.ranks);
   }
 
@@ -233,7 +233,7 @@ class Shard {
     if (!is_free(w) || !hint.cuts()) return plain(n);
     if (s != nullptr && s->axis == last_axis(x) && hint.rows) return row(n, in, *s);
     if (!hint.columns) {
-      const Split part = own_part(last_axis(x), 1, dims(w)[in], 1);
+      const Split part = own_slice(last_axis(x), 1, dims(w)[in], 1);
       if (!has_enough(n.layer, part, "inputs")) return plain(n);
       n.inputs[0] = sliced(whole(x), part);
       return row(n, in, part);
@@ -241,7 +241,7 @@ class Shard {
     std::optional<Demand> demand = ahead_.demand(n.outputs[0]);
     if (!demand && !hint.rows) demand = Demand{};
     if (!demand) return plain(n);
-    const Split part = own_part(out, demand->blocks, dims(w)[out] / demand->blocks, demand->unit);
+    const Split part = own_slice(out, demand->blocks, dims(w)[out] / demand->blocks, demand->unit);
     has_enough(n.layer, part, "outputs") ? column(n, out, part) : plain(n);
   }
 
@@ -277,7 +277,7 @@ class Shard {
       // As many groups stay together as whoever reads the result asks for, if that divides them.
       const int64_t wanted = demand ? std::lcm(demand->unit, out) / out : 1;
       const int64_t together = groups % wanted == 0 ? wanted : 1;
-      s = own_part(3, 1, in * groups, in * together);
+      s = own_slice(3, 1, in * groups, in * together);
       if (!has_enough(n.layer, s, "groups")) return plain(n);
       n.inputs[0] = sliced(whole(x), s);
     }
@@ -318,7 +318,7 @@ class Shard {
     const ValueId table = n.inputs[1];
     if (!split(table)) {
       if (!is_free(table) || !hint_of(options_.hints, n.layer).cuts()) return plain(n);
-      const Split s = own_part(0, 1, dims(table)[0], 1);
+      const Split s = own_slice(0, 1, dims(table)[0], 1);
       if (!has_enough(n.layer, s, "rows")) return plain(n);
       set_parameter(table, s);
     }

@@ -80,8 +80,8 @@ class Update {
     return graph_.storage(wait.outputs[0]) == buffers_.gradients;
   }
 
-  Bucket own_part(const Bucket& bucket) const {
-    return partitioned() ? bucket.part(options_.rank, options_.world_size) : bucket;
+  Bucket own_partition(const Bucket& bucket) const {
+    return partitioned() ? bucket.partition(options_.rank, options_.world_size) : bucket;
   }
 
   // The fraction of the flat buffer that `part` is, and so of the time of an update of all of it.
@@ -115,7 +115,7 @@ class Update {
 
   void update_bucket(size_t b, const NodeList& updates) {
     const Bucket& bucket = buffers_.layout.buckets[b];
-    const Bucket part = own_part(bucket);
+    const Bucket part = own_partition(bucket);
     const uint64_t state = partitioned() ? bucket.begin / options_.world_size : bucket.begin;
     const bool gathers = partitioned() && !options_.zero_partitions(3) && !updates.empty();
     size_t group = 0;  // of the next optimizer

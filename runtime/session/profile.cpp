@@ -173,21 +173,21 @@ void report_profile(const Session& s, const train::RunResult& result, train::Rep
   if (!profiling.enabled) return;
   train::StepPrograms& programs = *s.programs;
   // In asynchronous training a rank may have made more steps than another one.
-  if (programs.maximum({result.recording.steps() == 0 ? 1.0 : 0.0})[0] != 0) {
+  if (programs.setup().maximum({result.recording.steps() == 0 ? 1.0 : 0.0})[0] != 0) {
     return reporter.note("profiling: a rank made fewer than " +
                          std::to_string(profiling.wait + profiling.warmup + 1) +
                          " steps, so that none was recorded; lower profiling.wait or warmup");
   }
   std::optional<analysis::Roofline> limits;
-  if (result.signal == 0) {  // whoever stops a run does not wait for measurements
-    programs.maximum({0});   // so that ranks that share a processor measure together
+  if (result.signal == 0) {         // whoever stops a run does not wait for measurements
+    programs.setup().maximum({0});  // so that ranks that share a processor measure together
     limits = analysis::measure_roofline(profiling, s.device,
-                                        arithmetic_type(programs.strategy().precision));
+                                        arithmetic_type(programs.setup().strategy.precision));
   }
   const RankProfile profile =
       analysis::make_profile(result.recording, programs, s.rank.place.rank, limits);
   const auto first = static_cast<double>(analysis::first_ns(result.recording));
-  const auto origin = static_cast<int64_t>(-programs.maximum({-first})[0]);
+  const auto origin = static_cast<int64_t>(-programs.setup().maximum({-first})[0]);
   const std::vector<std::string> ranks = s.rank.gather_texts(analysis::to_json(profile));
   const std::vector<std::string> events = s.rank.gather_texts(
       analysis::trace_events(result.recording, programs, s.rank.place.rank, origin));

@@ -114,11 +114,12 @@ void Session::open_trainer() {
   if (resumed) options = train::with_decisions(options, *resumed, rank.place.rank);
   data::SampleSpec spec = data.train->spec();
   spec.preparation = data::to_json(data.preparation);
-  programs = std::make_shared<train::StepPrograms>(config, spec, device, options);
-  if (resumed) train::take_decisions(*programs, *resumed);
+  train::RankSetup setup(config, spec, device, options);
+  if (resumed) train::take_decisions(setup, *resumed);
+  programs = std::make_shared<train::StepPrograms>(std::move(setup));
   trainer = std::make_unique<train::Trainer>(programs);
   if (!resumed) return;
-  train::restore(*resumed, *programs);
+  train::restore(*resumed, programs->rank_model());
   trainer->set_steps_done(resumed->manifest.state.step);
 }
 

@@ -32,13 +32,15 @@ class FlatBuffers {
   void run() {
     parallel::StepBuffers& buffers = values_.buffers;
     values_.offsets.assign(values_.parameters.size(), 0);
-    buffers.layout = place("parameters", false, buffers.parameters);
-    buffers.frozen_layout = place("frozen", true, buffers.frozen);
+    buffers.layout = place(kParameters, false, buffers.parameters);
+    buffers.frozen_layout = place(kFrozen, true, buffers.frozen);
     if (input_.form.backward()) place_gradients();
   }
 
  private:
-  bool frozen(const model::Parameter& p) const { return matches_any(input_.recipe.freeze, p.name); }
+  bool frozen(const model::Parameter& p) const {
+    return matches_any(input_.training.freeze, p.name);
+  }
 
   void expect_room(const model::Parameter& p, uint64_t bytes) const {
     const parallel::FlatLayoutOptions& buckets = input_.strategy.buckets;
@@ -63,7 +65,7 @@ class FlatBuffers {
       which.push_back(i);
       bytes.push_back(graph::canonical_bytes(graph_.value(p.value)));
       expect_room(p, bytes.back());
-      groups.push_back(group_of(input_.recipe.optimizer, p));
+      groups.push_back(group_of(input_.training.optimizer, p));
       whole.push_back(!values_.sharded.empty() && values_.sharded[i].split.is_whole());
     }
     parallel::FlatLayout layout = parallel::lay_out(bytes, input_.strategy.buckets, groups, whole);
@@ -81,7 +83,7 @@ class FlatBuffers {
 
   void place_gradients() {
     parallel::StepBuffers& buffers = values_.buffers;
-    buffers.gradients = graph_.add_value("gradients", ValueKind::kState,
+    buffers.gradients = graph_.add_value(kGradients, ValueKind::kState,
                                          Dims(graph_.value(buffers.parameters).dims), dtype_);
     graph_.value(buffers.gradients).cuts = buffers.layout.cuts;
     graph::Build build(graph_);

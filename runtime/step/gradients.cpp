@@ -30,9 +30,9 @@ ValueId loss_gradient(Step& step, const Precision& precision) {
 
 void differentiate(Step& step, const StepInput& input) {
   if (!input.form.backward()) return;
-  const std::vector<std::string>& freeze = input.recipe.freeze;
+  const std::vector<std::string>& freeze = input.training.freeze;
   StepValues& values = step.values;
-  check_patterns(freeze, input.recipe.optimizer, values.parameters);
+  check_patterns(freeze, input.training.optimizer, values.parameters);
   std::vector<ValueId> wanted;
   for (const model::Parameter& p : values.parameters) {
     if (p.trainable && !matches_any(freeze, p.name)) wanted.push_back(p.value);

@@ -48,7 +48,7 @@ class Loss {
   }
 
  private:
-  bool classification() const { return input_.recipe.loss.of_classes; }
+  bool classification() const { return input_.training.loss.of_classes; }
 
   void compare_with_labels(const Dims& out) {
     values_.target =
@@ -62,7 +62,7 @@ class Loss {
   // With label smoothing s: (1 - s) * cross entropy to the label + s * cross entropy to the uniform
   // distribution.
   ValueId cross_entropy() {
-    const double smoothing = input_.recipe.loss.label_smoothing;
+    const double smoothing = input_.training.loss.label_smoothing;
     if (smoothing == 0) return build_.cross_entropy(values_.output, values_.target, values_.weight);
     return build_.add(
         build_.cross_entropy(values_.output, values_.target, share_of_weight(1 - smoothing)),
@@ -77,8 +77,8 @@ class Loss {
 
   void compare_with_targets() {
     values_.target = graph_.add_value("targets", ValueKind::kInput,
-                                      {input_.form.rows, input_.recipe.targets}, dtype_);
-    const LossRecipe& loss = input_.recipe.loss;
+                                      {input_.form.rows, input_.training.targets}, dtype_);
+    const LossSpec& loss = input_.training.loss;
     values_.loss = loss_of_numbers(find_row("training.loss", loss.name, config::losses()),
                                    loss.attributes, values_.output, values_.target, values_.weight);
   }
@@ -154,30 +154,30 @@ class Loss {
   graph::Build build_;
 };
 
-void check_predictions(const Step& step, const Recipe& recipe) {
-  if (!recipe.loss.of_classes) return;
+void check_predictions(const Step& step, const TrainingSpec& training) {
+  if (!training.loss.of_classes) return;
   const Dims& out = step.graph.value(step.values.output).dims;
   const int64_t predictions = graph::element_count(out) / (out[0] * out.back());
-  if (predictions != recipe.labels) {
+  if (predictions != training.labels) {
     throw ConfigurationError(
         "the model's output is " + graph::to_string(out) + ", " + std::to_string(predictions) +
         (predictions == 1 ? " prediction" : " predictions") + " a sample, the data set has " +
-        std::to_string(recipe.labels) + (recipe.labels == 1 ? " label" : " labels") +
+        std::to_string(training.labels) + (training.labels == 1 ? " label" : " labels") +
         " a sample; a language model keeps the positions of its input, a classifier ends with "
         "vectors");
   }
-  if (step.values.predictions < recipe.classes) {
+  if (step.values.predictions < training.classes) {
     throw ConfigurationError("the model's last layer has " +
                              std::to_string(step.values.predictions) + " outputs, the data set " +
-                             std::to_string(recipe.classes) +
-                             " classes; set model.outputs = " + std::to_string(recipe.classes) +
+                             std::to_string(training.classes) +
+                             " classes; set model.outputs = " + std::to_string(training.classes) +
                              ", or give the last layer at least that many features");
   }
 }
 
 // Checks that token ids are below the number of rows of the table in which they are looked up.
-void check_tokens(const Step& step, const Recipe& recipe) {
-  if (recipe.vocabulary == 0) return;
+void check_tokens(const Step& step, const TrainingSpec& training) {
+  if (training.vocabulary == 0) return;
   ValueId tokens = step.values.features;  // the input as integers
   for (const graph::Node& node : step.graph.nodes) {
     const graph::Operation& operation = operation_of(step.graph, node);
@@ -185,18 +185,19 @@ void check_tokens(const Step& step, const Recipe& recipe) {
       tokens = node.outputs[0];
     if (operation.forward.split != graph::SplitRule::kTable || node.inputs[0] != tokens) continue;
     const int64_t rows = step.graph.value(node.inputs[1]).dims[0];
-    if (rows >= recipe.vocabulary) continue;
+    if (rows >= training.vocabulary) continue;
     throw ConfigurationError(
         "layer '" + node.layer + "' has a vocabulary of " + std::to_string(rows) +
-        ", the data set " + std::to_string(recipe.vocabulary) +
+        ", the data set " + std::to_string(training.vocabulary) +
         " different tokens; give the layer at least that vocabulary, or set "
         "model.outputs = " +
-        std::to_string(recipe.vocabulary) + " where the last layer is tied to it");
+        std::to_string(training.vocabulary) + " where the last layer is tied to it");
   }
 }
 
 // Checks that the tables in which an input is looked up have the rows that it names.
-void check_rows(const Step& step, const model::NamedInput& input, const Recipe::Input& given) {
+void check_rows(const Step& step, const model::NamedInput& input,
+                const TrainingSpec::Input& given) {
   for (const graph::Node& node : step.graph.nodes) {
     const graph::SplitRule split = operation_of(step.graph, node).forward.split;
     if (split != graph::SplitRule::kTable || node.inputs[0] != input.value) continue;
@@ -212,7 +213,8 @@ void check_rows(const Step& step, const model::NamedInput& input, const Recipe::
 }
 
 // Checks that the labels of an auxiliary head are among its classes.
-void check_head(const Step& step, const model::NamedInput& input, const Recipe::Input& given) {
+void check_head(const Step& step, const model::NamedInput& input,
+                const TrainingSpec::Input& given) {
   for (const model::HeadOutput& head : step.values.heads) {
     if (step.graph.storage(head.target) != input.value || !given.integers) continue;
     const int64_t classes = step.graph.value(head.output).dims.back();
@@ -227,7 +229,7 @@ void check_head(const Step& step, const model::NamedInput& input, const Recipe::
 }
 
 // Checks that the samples have the inputs that the model reads.
-void check_inputs(const Step& step, const Recipe& recipe) {
+void check_inputs(const Step& step, const TrainingSpec& training) {
   const auto text = [](const Dims& dims, bool integers) {
     return graph::to_string(dims) + (integers ? " of integers" : " of numbers");
   };
@@ -236,8 +238,8 @@ void check_inputs(const Step& step, const Recipe& recipe) {
     const Dims wanted(value.dims.begin() + 1, value.dims.end());
     const bool integers = value.dtype == RT_INT32;
     std::string names;
-    const Recipe::Input* found = nullptr;
-    for (const Recipe::Input& given : recipe.inputs) {
+    const TrainingSpec::Input* found = nullptr;
+    for (const TrainingSpec::Input& given : training.inputs) {
       if (given.name == input.name) found = &given;
       names += (names.empty() ? "" : ", ") + given.name;
     }
@@ -267,7 +269,7 @@ void forward(Step& step, const StepInput& input) {
   network.batch = input.form.rows;
   network.dtype = input.strategy.precision.parameters;
   network.training = input.form.backward();
-  network.seed = input.recipe.seed;
+  network.seed = input.training.seed;
   network.split_batch_norm = input.form.split_batch_norm;
   if (input.form.purpose == Purpose::kPrompt) network.cache = model::CacheUse::kFill;
   if (input.form.purpose == Purpose::kToken) network.cache = model::CacheUse::kExtend;
@@ -311,9 +313,9 @@ void add_loss(Step& step, const StepInput& input) { Loss(step, input).run(); }
 void check_task(Step& step, const StepInput& input) {
   if (input.form.purpose == Purpose::kToken) return;  // it has the shapes of one token
   if (input.form.backward()) note_single_values(step);
-  check_predictions(step, input.recipe);
-  check_tokens(step, input.recipe);
-  check_inputs(step, input.recipe);
+  check_predictions(step, input.training);
+  check_tokens(step, input.training);
+  check_inputs(step, input.training);
   if (!input.strategy.recompute_blocks || !step.values.blocks.empty()) return;
   throw ConfigurationError(
       "training.recompute = \"blocks\", but the model has neither a residual nor a repeated block "

@@ -120,7 +120,8 @@ StepForm whole_form(const Strategy& strategy, bool batch_norm, Purpose purpose, 
 // All ranks use the partition into stages that suits the first rank of the data and tensor axes.
 // Its tensor-parallel slices and its samples are the largest, and the other ranks wait for it.
 Strategy make_strategy(const config::Config& config, const model::Model& model,
-                       const Recipe& recipe, const Precision& precision, const RankOfJob& rank) {
+                       const TrainingSpec& training, const Precision& precision,
+                       const RankOfJob& rank) {
   const config::Parallelism& p = config.parallelism;
   Strategy s;
   if (rank.world_size > 1) s.mesh = mesh_of(p, rank.world_size);
@@ -139,7 +140,7 @@ Strategy make_strategy(const config::Config& config, const model::Model& model,
   first.place = {};
   const StepForm form = whole_form(s, has_batch_norm(model), Purpose::kTraining,
                                    nominal_rows(s.batch, config.training.global_batch_size, 0));
-  s.pipeline.stages = build_step({model, recipe, first, form}).values.pipeline->stages.layers;
+  s.pipeline.stages = build_step({model, training, first, form}).values.pipeline->stages.layers;
   return s;
 }
 

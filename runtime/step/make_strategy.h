@@ -33,7 +33,8 @@ struct RankOfJob {
 // training step, which is built for it. Throws ConfigurationError if the configuration fits neither
 // the mesh nor the model.
 Strategy make_strategy(const config::Config& config, const model::Model& model,
-                       const Recipe& recipe, const Precision& precision, const RankOfJob& rank);
+                       const TrainingSpec& training, const Precision& precision,
+                       const RankOfJob& rank);
 
 // The rows of each micro-batch or virtual shard of a full global batch, of the rank with index
 // `data_rank` on the data axis.

@@ -16,8 +16,11 @@
 
 namespace runtime::step {
 
-// The name of the loss-scaling buffer of a step with float16 activations; see StepValues.
-inline constexpr const char* kLossScaling = "loss_scaling";
+// The names of persistent buffers; see StepValues.
+inline constexpr const char* kParameters = "parameters";
+inline constexpr const char* kFrozen = "frozen";
+inline constexpr const char* kGradients = "gradients";
+inline constexpr const char* kLossScaling = "loss_scaling";  // of a step with float16 activations
 
 // The purpose of a step decides which passes it has.
 enum class Purpose {
@@ -47,16 +50,16 @@ struct StepForm {
 };
 
 // The loss, with "auto" resolved, see [training].
-struct LossRecipe {
+struct LossSpec {
   std::string name = "cross_entropy";
   bool of_classes = true;                   // it compares with labels, else with numbers
   double label_smoothing = 0;               // of a loss of classes
   config::AttributeValues attributes = {};  // of its formula
 };
 
-// The recipe says what a run trains; it is the same for all of its steps and ranks.
-struct Recipe {
-  LossRecipe loss = {};
+// What a run trains; it is the same for all of its steps and ranks.
+struct TrainingSpec {
+  LossSpec loss = {};
   // A sample of the data set has `labels` labels of `classes` classes in a classification, or
   // `targets` numbers in a regression.
   int64_t classes = 0, labels = 1, targets = 0;

@@ -11,7 +11,7 @@ namespace runtime::step {
 // Every pass reads it and none changes it. All references must outlive the compilation.
 struct StepInput {
   const model::Model& model;
-  const Recipe& recipe;
+  const TrainingSpec& training;
   const Strategy& strategy;
   const StepForm& form;
 };

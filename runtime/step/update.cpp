@@ -38,14 +38,14 @@ class AddUpdate {
     operands.scale = scale;
     operands.scaled = scale != values_.one;
     if (!input_.strategy.zero_partitions(1)) operands.narrow = buffers_.narrow;
-    add_optimizer(build_, input_.recipe.optimizer, operands, input_.recipe.max_value);
+    add_optimizer(build_, input_.training.optimizer, operands, input_.training.max_value);
     values_.update = operands.inputs;
   }
 
  private:
   // The factor of the gradient in the update.
   ValueId gradient_scale() {
-    const double limit = input_.recipe.max_norm;
+    const double limit = input_.training.max_norm;
     const std::vector<graph::Attribute> max_norm = {{RT_ATTR_MAX_NORM, limit}};
     if (values_.loss_scaling != kNone) {
       const ValueId sum = square_sum();

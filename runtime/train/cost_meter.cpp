@@ -8,7 +8,7 @@
 namespace runtime::train {
 
 exec::CollectiveTimes take_collective_times(const StepPrograms& programs) {
-  exec::Collectives* const collectives = programs.collectives();
+  exec::Collectives* const collectives = programs.setup().collectives();
   return collectives == nullptr ? exec::CollectiveTimes{} : collectives->take_times();
 }
 

@@ -55,10 +55,10 @@ Generator::Generator(StepPrograms& programs, const Sampling& sampling, std::vect
     : programs_(programs),
       sampling_(sampling),
       ids_(std::move(prompt)),
-      batch_(data::zero_batch(programs.spec(), 1)),
-      extends_(cached && model::can_extend(programs.model())) {
+      batch_(data::zero_batch(programs.setup().spec, 1)),
+      extends_(cached && model::can_extend(programs.setup().model)) {
   // A window of a text that is continued is one document, whose number is 0.
-  if (const auto positions = programs.spec().find_input("positions")) {
+  if (const auto positions = programs.setup().spec.find_input("positions")) {
     auto& places = batch_.inputs[*positions].integers;
     std::iota(places.begin(), places.end(), 0);
   }
@@ -81,8 +81,8 @@ void Generator::run_window() {
   // The tokens of a full window move before the next one is computed, so that nothing keeps them.
   const bool keeps = extends_ && ids_.size() < batch_.features.size();
   if (keeps) token_program();  // first, because making it may move the outputs of the other
-  StepProgram& p =
-      programs_.compiled(programs_.whole(extends_ ? Purpose::kPrompt : Purpose::kEvaluation, 1));
+  StepProgram& p = programs_.compiled(
+      programs_.setup().whole(extends_ ? Purpose::kPrompt : Purpose::kEvaluation, 1));
   programs_.upload(p, batch_, 0, 0, 0);
   p.program->run(programs_.stream());
   cached_ = 0;
@@ -116,7 +116,7 @@ std::vector<double> Generator::mask_of(int64_t window) const {
 }
 
 StepProgram& Generator::token_program() {
-  return programs_.compiled(programs_.whole(Purpose::kToken, 1));
+  return programs_.compiled(programs_.setup().whole(Purpose::kToken, 1));
 }
 
 // Queues the copy of `tokens` rows to tensor `i` of the cache, behind those that it has.
@@ -132,7 +132,7 @@ void Generator::keep(size_t i, const void* from, size_t tokens) {
 // Does nothing if the program does not read the value.
 void Generator::write(const StepProgram& p, ValueId id, const std::vector<double>& numbers) {
   if (void* const to = p.address(id))
-    programs_.write(to, exec::encode(numbers, p.graph().value(id).dtype));
+    exec::write_memory(programs_.stream(), to, exec::encode(numbers, p.graph().value(id).dtype));
 }
 
 // Reads the logits of one position of the window.
@@ -140,9 +140,10 @@ void Generator::read_logits(const StepProgram& p, size_t row) {
   const graph::Value& output = p.graph().value(p.values.output);
   const uint64_t bytes = output.dims.back() * graph::dtype_bytes(output.dtype);
   const auto* const rows = static_cast<const std::byte*>(p.address(p.values.output));
-  logits_ =
-      numbers_of({output.dtype, {output.dims.back()}, programs_.read(rows + row * bytes, bytes)});
-  logits_.resize(programs_.spec().classes);  // the model may have more outputs than that
+  logits_ = numbers_of({output.dtype,
+                        {output.dims.back()},
+                        exec::read_memory(programs_.stream(), rows + row * bytes, bytes)});
+  logits_.resize(programs_.setup().spec.classes);  // the model may have more outputs than that
 }
 
 }  // namespace runtime::train

@@ -19,7 +19,7 @@ void for_each_micro_step(StepPrograms& programs, step::Purpose purpose, const da
     StepProgram& program = programs.compiled(form);
     programs.upload(program, batch, row, learning_rate, step, spans);
     run(program);
-    row += form.rows * programs.strategy().batch.shards_of_rank();
+    row += form.rows * programs.setup().strategy.batch.shards_of_rank();
   }
 }
 

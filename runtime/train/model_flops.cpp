@@ -21,24 +21,23 @@ double product_flops(const graph::Graph& graph, const graph::Node& node) {
 
 }  // namespace
 
-double model_flops(const StepPrograms& programs) {
-  config::Config config = programs.config();
+double model_flops(const RankSetup& setup) {
+  config::Config config = setup.config;
   config.parallelism = {};
   config.debug.deterministic = false;
-  const step::Precision precision{programs.dtype(), 0};
+  const step::Precision precision{setup.dtype(), 0};
   const step::Strategy whole =
-      step::make_strategy(config, programs.model(), programs.recipe(), precision, {});
+      step::make_strategy(config, setup.model, setup.training, precision, {});
   const step::StepForm form{step::Purpose::kGradients, 1};
-  const step::Step step = step::build_step({programs.model(), programs.recipe(), whole, form});
+  const step::Step step = step::build_step({setup.model, setup.training, whole, form});
   double sum = 0;
   for (const graph::Node& node : step.graph.nodes) sum += product_flops(step.graph, node);
   return sum;
 }
 
-double model_flops_utilisation(const StepPrograms& programs, double flops,
-                               double samples_per_second) {
-  const double peak = programs.config().device.peak_tflops * 1e12;
-  return samples_per_second * flops / (peak * programs.strategy().mesh.size());
+double model_flops_utilisation(const RankSetup& setup, double flops, double samples_per_second) {
+  const double peak = setup.config.device.peak_tflops * 1e12;
+  return samples_per_second * flops / (peak * setup.strategy.mesh.size());
 }
 
 }  // namespace runtime::train

@@ -2,7 +2,7 @@
 #ifndef RUNTIME_TRAIN_MODEL_FLOPS_H_
 #define RUNTIME_TRAIN_MODEL_FLOPS_H_
 
-#include "runtime/train/step_programs.h"
+#include "runtime/train/rank_setup.h"
 
 namespace runtime::train {
 
@@ -11,12 +11,11 @@ namespace runtime::train {
 // sample, without what is computed again to save memory. Gradients that nobody needs (of the
 // samples, of frozen parameters) do not count. It builds a step as graph and runs nothing.
 // Equivalent to: the "model FLOPs" of Chowdhery et al., "PaLM", 2022, counted exactly.
-double model_flops(const StepPrograms& programs);
+double model_flops(const RankSetup& setup);
 
 // The function returns the share of device.peak_tflops, which must be above 0, that training takes
 // on all ranks together. `flops` is model_flops().
-double model_flops_utilisation(const StepPrograms& programs, double flops,
-                               double samples_per_second);
+double model_flops_utilisation(const RankSetup& setup, double flops, double samples_per_second);
 
 }  // namespace runtime::train
 

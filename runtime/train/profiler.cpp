@@ -39,12 +39,12 @@ int64_t Recording::steps() const {
 
 Profiler::Profiler(StepPrograms& programs, int64_t steps_done,
                    std::function<void(exec::SpanRecorder*)> record)
-    : profiling_(programs.config().profiling),
+    : profiling_(programs.setup().config.profiling),
       programs_(programs),
       record_(std::move(record)),
       spans_(programs.stream()),
-      device_(programs.device()),
-      asynchronous_(step::is_asynchronous(programs.config(), programs.world_size())),
+      device_(programs.setup().device),
+      asynchronous_(step::is_asynchronous(programs.setup().config, programs.setup().world_size())),
       first_(steps_done) {}
 
 Profiler::~Profiler() { record_(nullptr); }
@@ -97,7 +97,7 @@ void Profiler::end_cycle() {
   use_ = StepUse::kIgnored;
   record_(nullptr);
   const std::vector<exec::Span> spans = spans_.take();
-  if (!asynchronous_) cycle_.clock = exec::measure_clock_offset(programs_.collectives());
+  if (!asynchronous_) cycle_.clock = exec::measure_clock_offset(programs_.setup().collectives());
   recording_.spans.insert(recording_.spans.end(), spans.begin(), spans.end());
   recording_.cycles.push_back(cycle_);
   if (const std::optional<int> percent = device_.read().utilisation)
@@ -107,7 +107,7 @@ void Profiler::end_cycle() {
 Recording Profiler::take() {
   if (in_cycle_ && cycle_.steps > 0) end_cycle();
   if (asynchronous_) {  // only here do all ranks meet
-    const exec::ClockOffset clock = exec::measure_clock_offset(programs_.collectives());
+    const exec::ClockOffset clock = exec::measure_clock_offset(programs_.setup().collectives());
     for (RecordedCycle& cycle : recording_.cycles) cycle.clock = clock;
   }
   return std::move(recording_);

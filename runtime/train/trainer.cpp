@@ -38,11 +38,11 @@ namespace {
 // measure_speed() runs one warm-up step and then this many steps, of which it takes the fastest.
 constexpr int kProbeSteps = 3;
 
-// The bytes of parameter `i` inside a flat buffer.
-std::vector<std::byte> slice(const std::vector<std::byte>& flat, const StepProgram& p, size_t i) {
+// The bytes of a parameter inside a whole flat buffer.
+std::vector<std::byte> slice(const std::vector<std::byte>& flat, const HeldParameter& held) {
   if (flat.empty()) return {};
-  const std::byte* const begin = flat.data() + p.values.offsets[i];
-  return {begin, begin + graph::canonical_bytes(p.graph().value(p.values.parameters[i].value))};
+  const std::byte* const begin = flat.data() + held.offset;
+  return {begin, begin + held.bytes};
 }
 
 // Other characters would give the token ids another meaning.
@@ -59,11 +59,11 @@ void check_characters(const std::map<std::string, std::string>& metadata,
 
 struct Trainer::State {
   explicit State(std::shared_ptr<StepPrograms> own)
-      : programs_of(std::move(own)), programs(*programs_of), parameters(programs) {}
+      : programs_of(std::move(own)), programs(*programs_of) {}
 
-  exec::Collectives* collectives() const { return programs.collectives(); }
+  exec::Collectives* collectives() const { return setup.collectives(); }
   void initialise();
-  void read_weights(const config::Model& model);
+  void read_weights(const config::Model& from);
   void broadcast_parameters();
   void measure_speed();
   void prepare(const data::Batch& batch);
@@ -78,13 +78,15 @@ struct Trainer::State {
   StepResult next_loss(const WeighedLoss& loss) {
     return {results++, loss.loss, loss.weight, loss.scale};
   }
-  std::vector<const model::Parameter*> statistics();
+  std::vector<const HeldParameter*> statistics();
   std::vector<int> replicas() const;
 
   std::shared_ptr<StepPrograms> programs_of;
   StepPrograms& programs;
-  WholeParameters parameters;
-  WeightAverage average{programs, parameters};
+  const RankSetup& setup = programs.setup();
+  RankModel& model = programs.rank_model();
+  WholeParameters parameters{model};
+  WeightAverage average{model, parameters};
   std::unique_ptr<LossWindow> losses;
   std::set<int64_t> agreed;      // global batch sizes whose collectives have been compared
   std::deque<StepResult> early;  // results taken out of `losses` to make room
@@ -94,46 +96,44 @@ struct Trainer::State {
 };
 
 void Trainer::State::initialise() {
-  StepProgram& p = programs.any_compiled();
-  const config::Config& c = programs.config();
+  programs.any_compiled();
   std::vector<std::byte> bytes;
-  for (const model::Parameter& parameter : p.values.parameters) {
-    if (!p.program->uses(parameter.value)) continue;
-    draw_initial_values(parameter, c.debug.seed, programs.dtype(), threads_of_rank(c), bytes);
-    parameters.write_canonical(p, parameter, bytes);
+  for (const HeldParameter& held : model.parameters()) {
+    if (!held.here) continue;
+    draw_initial_values(held.parameter, setup.config.debug.seed, setup.dtype(),
+                        threads_of_rank(setup.config), bytes);
+    parameters.write_canonical(held, bytes);
   }
-  programs.storage().parameters_changed();
+  model.storage().parameters_changed();
 }
 
 // The ranks that hold the same slices of the model.
 std::vector<int> Trainer::State::replicas() const {
   std::vector<int> ranks;
-  for (int i = 0; i < programs.strategy().mesh.data; ++i)
-    ranks.push_back(programs.strategy().mesh.rank_of(
-        {i, programs.strategy().place.tensor, programs.strategy().place.pipeline}));
+  for (int i = 0; i < setup.strategy.mesh.data; ++i)
+    ranks.push_back(setup.strategy.mesh.rank_of(
+        {i, setup.strategy.place.tensor, setup.strategy.place.pipeline}));
   return ranks;
 }
 
 // The parameters are equal already, unless the files or programs of the ranks differ.
 void Trainer::State::broadcast_parameters() {
   if (collectives() == nullptr) return;
-  StepProgram& p = programs.any_compiled();
-  for (const model::Parameter& parameter : p.values.parameters) {
-    if (!p.program->uses(parameter.value) || parameters.layout_of_parts(p, parameter) != nullptr)
-      continue;
-    std::vector<std::byte> bytes = programs.read(p, parameter.value);
+  for (const HeldParameter& held : model.parameters()) {
+    if (!held.here || parameters.is_partitioned(held)) continue;
+    std::vector<std::byte> bytes = model.read(held);
     collectives()->broadcast(bytes.data(), bytes.size(), 0, parallel::kGradientsCommunicator);
-    programs.write(p.program->address(parameter.value), bytes);
+    model.write(held, bytes);
   }
-  programs.storage().parameters_changed();
+  model.storage().parameters_changed();
 }
 
 // Measures the samples per second of each rank, with equal numbers of samples; the ranks' samples
 // will be in proportion to that.
 void Trainer::State::measure_speed() {
-  const int64_t rows = programs.nominal_rows();
-  StepProgram& p = programs.compiled(programs.whole(Purpose::kMicroStep, rows));
-  const data::Batch zeros = data::zero_batch(programs.spec(), rows);
+  const int64_t rows = setup.nominal_rows();
+  StepProgram& p = programs.compiled(setup.whole(Purpose::kMicroStep, rows));
+  const data::Batch zeros = data::zero_batch(setup.spec, rows);
   double seconds = 0;
   for (int i = 0; i <= kProbeSteps; ++i) {
     programs.upload(p, zeros, 0, 0, 0);
@@ -145,7 +145,7 @@ void Trainer::State::measure_speed() {
     if (i == 1 || (i > 1 && elapsed.count() < seconds)) seconds = elapsed.count();
   }
   const double speed = static_cast<double>(rows) / seconds;
-  std::vector<double> speeds(programs.world_size());
+  std::vector<double> speeds(setup.world_size());
   collectives()->all_gather(&speed, speeds.data(), sizeof(double));
   programs.set_speeds(std::move(speeds));
 }
@@ -178,7 +178,7 @@ StepProgram& Trainer::State::run(Purpose purpose, const data::Batch& batch, doub
 }
 
 StepProgram& Trainer::State::infer(const data::Batch& batch) {
-  StepProgram& p = programs.compiled(programs.whole(Purpose::kEvaluation, batch.rows));
+  StepProgram& p = programs.compiled(setup.whole(Purpose::kEvaluation, batch.rows));
   programs.upload(p, batch, 0, 0, steps);
   p.program->run(programs.stream());
   return p;
@@ -197,7 +197,7 @@ std::vector<double> Trainer::State::read_outputs(const StepProgram& p) {
 // Whether this rank is the one of those with the same samples whose outputs the metrics count. The
 // last stage of a pipeline has them, and all ranks of the tensor axis have the same.
 bool Trainer::State::reports_outputs() const {
-  const step::Strategy& strategy = programs.strategy();
+  const step::Strategy& strategy = setup.strategy;
   int last = 0;
   if (strategy.mesh.pipeline > 1) {
     const int stages = parallel::make_schedule(strategy.pipeline.schedule).stages();
@@ -209,7 +209,7 @@ bool Trainer::State::reports_outputs() const {
 void Trainer::State::add_predictions(ValidationMetrics& metrics, const StepProgram& p,
                                      const data::Batch& batch) {
   const std::vector<double> outputs = read_outputs(p);
-  const int64_t labels = programs.spec().labels;
+  const int64_t labels = setup.spec.labels;
   Predictions predictions;
   predictions.batch = batch.index;
   predictions.rows = batch.valid * labels;
@@ -218,9 +218,9 @@ void Trainer::State::add_predictions(ValidationMetrics& metrics, const StepProgr
   predictions.labels = batch.labels.data();
   predictions.targets = batch.targets.data();
   std::vector<bool> counts;
-  const data::LabelWeights weights = label_weights(programs.config());
+  const data::LabelWeights weights = label_weights(setup.config);
   if (!weights.input.empty()) {
-    const data::LabelWeighing weighing(weights, programs.spec(), batch);
+    const data::LabelWeighing weighing(weights, setup.spec, batch);
     for (int64_t i = 0; i < predictions.rows; ++i)
       counts.push_back(weighing(i / labels, i % labels) > 0);
     predictions.counts = &counts;
@@ -229,21 +229,20 @@ void Trainer::State::add_predictions(ValidationMetrics& metrics, const StepProgr
 }
 
 double Trainer::State::counted_labels(const data::Batch& batch) const {
-  const int64_t labels = programs.spec().labels;
-  const data::LabelWeights weights = label_weights(programs.config());
+  const int64_t labels = setup.spec.labels;
+  const data::LabelWeights weights = label_weights(setup.config);
   if (!weights.any()) return static_cast<double>(batch.valid * labels);
-  const data::LabelWeighing weighing(weights, programs.spec(), batch);
+  const data::LabelWeighing weighing(weights, setup.spec, batch);
   int64_t counted = 0;
   for (int64_t i = 0; i < batch.valid * labels; ++i)
     counted += weighing(i / labels, i % labels) > 0 ? 1 : 0;
   return static_cast<double>(counted);
 }
 
-std::vector<const model::Parameter*> Trainer::State::statistics() {
-  std::vector<const model::Parameter*> result;
-  for (const model::Parameter& parameter : programs.any_compiled().values.parameters) {
-    if (!parameter.trainable && programs.any_compiled().program->uses(parameter.value))
-      result.push_back(&parameter);
+std::vector<const HeldParameter*> Trainer::State::statistics() {
+  std::vector<const HeldParameter*> result;
+  for (const HeldParameter& held : model.parameters()) {
+    if (!held.parameter.trainable && held.here) result.push_back(&held);
   }
   return result;
 }
@@ -251,10 +250,10 @@ std::vector<const model::Parameter*> Trainer::State::statistics() {
 Trainer::Trainer(std::shared_ptr<StepPrograms> programs)
     : state_(std::make_unique<State>(std::move(programs))) {
   State& s = *state_;
-  const config::Config& config = s.programs.config();
-  s.losses = std::make_unique<LossWindow>(s.programs.device(), s.programs.dtype());
+  const config::Config& config = s.setup.config;
+  s.losses = std::make_unique<LossWindow>(s.setup.device, s.setup.dtype());
   if (s.collectives() != nullptr && config.parallelism.by_speed() &&
-      s.programs.strategy().batch.weights.empty())
+      s.setup.strategy.batch.weights.empty())
     s.measure_speed();
   s.initialise();
   if (!config.model.init_from.empty()) s.read_weights(config.model);
@@ -265,27 +264,27 @@ Trainer::Trainer(std::shared_ptr<StepPrograms> programs)
 Trainer::~Trainer() = default;
 
 // Reads the file tensor by tensor into place, so that it is never in memory as a whole.
-void Trainer::State::read_weights(const config::Model& model) {
-  StepProgram& p = programs.any_compiled();
-  data::TensorStream stream(model.init_from);
+void Trainer::State::read_weights(const config::Model& from) {
+  data::TensorStream stream(from.init_from);
   data::FileView header = stream.header();
-  check_characters(header.metadata, programs.spec().characters, model.init_from);
-  const auto rows = rows_to_append(header, p.values.parameters, model.init_append);
-  check_weights(header, p.values.parameters, model.init_from, model.init_except);
-  std::map<std::string, const model::Parameter*> known;
-  for (const model::Parameter& parameter : p.values.parameters) {
-    if (!step::matches_any(model.init_except, parameter.name)) known[parameter.name] = &parameter;
+  check_characters(header.metadata, setup.spec.characters, from.init_from);
+  const auto rows = rows_to_append(header, model.values().parameters, from.init_append);
+  check_weights(header, model.values().parameters, from.init_from, from.init_except);
+  std::map<std::string, const HeldParameter*> known;
+  for (const HeldParameter& held : model.parameters()) {
+    if (!step::matches_any(from.init_except, held.parameter.name))
+      known[held.parameter.name] = &held;
   }
   stream.read([&](const std::string& name, data::HostTensor tensor) {
-    const auto parameter = known.find(name);
-    if (parameter == known.end()) return;
+    const auto held = known.find(name);
+    if (held == known.end()) return;
     if (const auto more = rows.find(name); more != rows.end()) append_rows(tensor, more->second);
-    parameters.write(p, *parameter->second, converted(tensor, programs.dtype()));
+    parameters.write(*held->second, converted(tensor, setup.dtype()));
   });
-  programs.storage().parameters_changed();
+  model.storage().parameters_changed();
 }
 
-const parallel::BatchSplit& Trainer::split() const { return state_->programs.strategy().batch; }
+const parallel::BatchSplit& Trainer::split() const { return state_->setup.strategy.batch; }
 
 void Trainer::State::prepare(const data::Batch& batch) {
   const exec::HostSpan span(spans, exec::SpanKind::kPrepare);
@@ -302,7 +301,7 @@ void Trainer::step(const data::Batch& batch, double learning_rate) {
   if (s.losses->full()) s.early.push_back(s.next_loss(*s.losses->pop(true)));
   s.losses->push(s.programs.stream(), last.program->address(last.values.loss),
                  last.address(last.values.gradient_scale),
-                 weight_of_step(batch, s.programs.config().training.global_batch_size));
+                 weight_of_step(batch, s.setup.config.training.global_batch_size));
   ++s.steps;
 }
 
@@ -324,7 +323,7 @@ std::optional<StepResult> Trainer::next_result(bool wait) {
 }
 
 void Trainer::confirm_results() {
-  if (!state_->programs.device()->events_report_errors()) state_->programs.stream().synchronize();
+  if (!state_->setup.device->events_report_errors()) state_->programs.stream().synchronize();
 }
 
 double Evaluation::monitored(const std::string& monitor) const {
@@ -333,7 +332,7 @@ double Evaluation::monitored(const std::string& monitor) const {
   return value == nullptr ? accuracy : *value;
 }
 
-std::optional<LossScaling> Trainer::loss_scaling() { return state_->programs.loss_scaling(); }
+std::optional<LossScaling> Trainer::loss_scaling() { return state_->model.loss_scaling(); }
 
 bool Trainer::has_average() const { return state_->average.exists(); }
 
@@ -359,11 +358,10 @@ Evaluation Trainer::evaluate_present(data::Loader& loader, const BatchBegins& be
   // For each batch: loss, correct answers, samples, weight of the samples, labels that count.
   constexpr int64_t kSums = 5;
   std::vector<double> sums(kSums * batches, 0.0);
-  ValidationMetrics metrics(s.programs.config().validation.metrics, s.programs.spec(),
-                            s.programs.any_compiled().values.predictions,
-                            label_weights(s.programs.config()).ignored);
+  ValidationMetrics metrics(s.setup.config.validation.metrics, s.setup.spec,
+                            s.model.values().predictions, label_weights(s.setup.config).ignored);
   const bool reads = metrics.reads_predictions() && s.reports_outputs();
-  for (int64_t i = s.programs.rank(); i < batches; i += s.programs.world_size()) {
+  for (int64_t i = s.setup.rank(); i < batches; i += s.setup.world_size()) {
     if (begins) begins(i, batches);
     const data::Batch& batch = loader.next();
     const StepProgram& p = s.infer(batch);
@@ -376,9 +374,9 @@ Evaluation Trainer::evaluate_present(data::Loader& loader, const BatchBegins& be
     if (reads) s.add_predictions(metrics, p, batch);
   }
   // Other ranks may need this rank's ZeRO partition of the parameters once more.
-  if (s.parameters.holds_parts(3) && batches % s.programs.world_size() > 0 &&
-      s.programs.rank() >= batches % s.programs.world_size()) {
-    const data::Batch zeros = data::zero_batch(s.programs.spec(), 1);
+  if (s.setup.strategy.zero_partitions(3) && batches % s.setup.world_size() > 0 &&
+      s.setup.rank() >= batches % s.setup.world_size()) {
+    const data::Batch zeros = data::zero_batch(s.setup.spec, 1);
     s.infer(zeros);
     s.programs.stream().synchronize();
   }
@@ -404,7 +402,7 @@ std::vector<double> Trainer::outputs(const data::Batch& batch) {
 data::TensorFile Trainer::gradients(const data::Batch& batch, std::optional<int64_t> step) {
   State& s = *state_;
   StepProgram& p = s.run(Purpose::kGradients, batch, 0, step.value_or(s.steps));
-  s.programs.storage().parameters_changed();  // the running statistics
+  s.model.storage().parameters_changed();  // the running statistics
   data::TensorFile file;
   const auto tensor = [&](ValueId id) {
     const graph::Value& value = p.graph().value(id);
@@ -413,16 +411,17 @@ data::TensorFile Trainer::gradients(const data::Batch& batch, std::optional<int6
   // This buffer has the reduced gradients, whatever buffers the backward passes of virtual shards
   // or micro-steps have written.
   const std::vector<std::byte> reduced = s.parameters.unscaled(
-      s.parameters.flat_bytes(p, p.values.buffers.gradients, p.values.buffers.layout, 2));
-  for (size_t i = 0; i < p.values.parameters.size(); ++i) {
-    const model::Parameter& parameter = p.values.parameters[i];
-    if (parameter.trainable && step::matches_any(s.programs.config().model.freeze, parameter.name))
+      s.parameters.flat_bytes(step::kGradients, s.model.values().buffers.layout, 2));
+  for (size_t i = 0; i < s.model.parameters().size(); ++i) {
+    const HeldParameter& held = s.model.parameters()[i];
+    const model::Parameter& parameter = held.parameter;
+    if (parameter.trainable && step::matches_any(s.setup.config.model.freeze, parameter.name))
       continue;
     std::vector<std::byte> own;
-    if (parameter.trainable && p.values.gradients[i] != kNone) own = slice(reduced, p, i);
-    if (!parameter.trainable) own = s.programs.read(p, parameter.value);
-    data::HostTensor t{s.programs.dtype(), parameter.file_dims,
-                       s.parameters.joined(p, parameter, std::move(own))};
+    if (parameter.trainable && p.values.gradients[i] != kNone) own = slice(reduced, held);
+    if (!parameter.trainable) own = s.model.read(held);
+    data::HostTensor t{s.setup.dtype(), parameter.file_dims,
+                       s.parameters.joined(held, std::move(own))};
     const std::string name = (parameter.trainable ? "" : "after.") + parameter.name;
     if (!t.bytes.empty()) file.tensors.emplace(name, std::move(t));
   }
@@ -435,71 +434,60 @@ data::TensorFile Trainer::gradients(const data::Batch& batch, std::optional<int6
 
 data::TensorFile Trainer::weights() {
   State& s = *state_;
-  StepProgram& p = s.programs.any_compiled();
   data::TensorFile file;
-  const parallel::StepBuffers& b = p.values.buffers;
-  const std::map<ValueId, std::vector<std::byte>> flat = {
-      {b.parameters, s.parameters.flat_bytes(p, b.parameters, b.layout, 3)},
-      {b.frozen, s.parameters.flat_bytes(p, b.frozen, b.frozen_layout, 3)}};
-  for (size_t i = 0; i < p.values.parameters.size(); ++i) {
-    const model::Parameter& parameter = p.values.parameters[i];
-    const graph::Value& value = p.graph().value(parameter.value);
-    const auto in = flat.find(value.base);
-    std::vector<std::byte> own =
-        in != flat.end() ? slice(in->second, p, i) : s.programs.read(p, parameter.value);
-    file.tensors.emplace(parameter.name,
-                         data::HostTensor{s.programs.dtype(), parameter.file_dims,
-                                          s.parameters.joined(p, parameter, std::move(own))});
+  const parallel::StepBuffers& b = s.model.values().buffers;
+  const std::map<std::string, std::vector<std::byte>> flat = {
+      {step::kParameters, s.parameters.flat_bytes(step::kParameters, b.layout, 3)},
+      {step::kFrozen, s.parameters.flat_bytes(step::kFrozen, b.frozen_layout, 3)}};
+  for (const HeldParameter& held : s.model.parameters()) {
+    const auto in = flat.find(held.buffer);
+    std::vector<std::byte> own = in != flat.end() ? slice(in->second, held) : s.model.read(held);
+    file.tensors.emplace(held.parameter.name,
+                         data::HostTensor{s.setup.dtype(), held.parameter.file_dims,
+                                          s.parameters.joined(held, std::move(own))});
   }
   file.metadata["format"] = "pt";
-  if (!s.programs.spec().characters.empty())
-    file.metadata[kCharacters] = s.programs.spec().characters;
-  if (!s.programs.spec().preparation.empty())
-    file.metadata[kPreparation] = s.programs.spec().preparation;
+  if (!s.setup.spec.characters.empty()) file.metadata[kCharacters] = s.setup.spec.characters;
+  if (!s.setup.spec.preparation.empty()) file.metadata[kPreparation] = s.setup.spec.preparation;
   return file;
 }
 
 void Trainer::set_weights(const data::TensorFile& file, const std::string& path,
                           const std::vector<std::string>& except) {
   State& s = *state_;
-  StepProgram& p = s.programs.any_compiled();
-  check_characters(file.metadata, s.programs.spec().characters, path);
-  check_weights(file, p.values.parameters, path, except);
-  for (const model::Parameter& parameter : p.values.parameters) {
-    if (step::matches_any(except, parameter.name)) continue;
-    s.parameters.write(p, parameter,
-                       converted(file.tensors.at(parameter.name), s.programs.dtype()));
+  check_characters(file.metadata, s.setup.spec.characters, path);
+  check_weights(file, s.model.values().parameters, path, except);
+  for (const HeldParameter& held : s.model.parameters()) {
+    if (step::matches_any(except, held.parameter.name)) continue;
+    s.parameters.write(held, converted(file.tensors.at(held.parameter.name), s.setup.dtype()));
   }
-  s.programs.storage().parameters_changed();
+  s.model.storage().parameters_changed();
   s.average.start();
 }
 
 void Trainer::share_statistics() {
   State& s = *state_;
   if (s.collectives() == nullptr) return;
-  StepProgram& p = s.programs.any_compiled();
   std::vector<std::byte> all;
-  for (const model::Parameter* parameter : s.statistics()) {
-    const std::vector<std::byte> one = s.programs.read(p, parameter->value);
+  for (const HeldParameter* held : s.statistics()) {
+    const std::vector<std::byte> one = s.model.read(*held);
     all.insert(all.end(), one.begin(), one.end());
   }
   if (all.empty()) return;
   s.collectives()->broadcast(all.data(), all.size(), 0, parallel::kGradientsCommunicator);
   const std::byte* from = all.data();
-  for (const model::Parameter* parameter : s.statistics()) {
-    const uint64_t bytes = graph::canonical_bytes(p.graph().value(parameter->value));
-    s.programs.write(p.program->address(parameter->value), {from, from + bytes});
-    from += bytes;
+  for (const HeldParameter* held : s.statistics()) {
+    s.model.write(*held, {from, from + held->bytes});
+    from += held->bytes;
   }
-  s.programs.storage().parameters_changed();
+  s.model.storage().parameters_changed();
 }
 
 void Trainer::check_replicas() {
   State& s = *state_;
   if (s.collectives() == nullptr) return;
-  StepProgram& p = s.programs.any_compiled();
   const std::vector<std::byte> bytes =
-      s.parameters.flat_bytes(p, p.values.buffers.parameters, p.values.buffers.layout, 3);
+      s.parameters.flat_bytes(step::kParameters, s.model.values().buffers.layout, 3);
   const uint64_t hash =
       std::hash<std::string_view>()({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   std::vector<uint64_t> hashes(s.collectives()->world_size());

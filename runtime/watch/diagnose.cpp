@@ -121,17 +121,17 @@ std::string last_seen(const std::vector<int>& ranks, const Findings& f) {
   return text;
 }
 
-std::string waiting(const std::vector<int>& guilty, const Evidence& e) {
+std::string waiting(const std::vector<int>& offender, const Evidence& e) {
   std::vector<int> others;
   for (int rank = 0; rank < e.world_size; ++rank) {
     const Note* n = note_of(rank, e);
     const bool waits = rank == e.self || (n != nullptr && n->kind != Kind::kDone);
-    if (waits && std::find(guilty.begin(), guilty.end(), rank) == guilty.end())
+    if (waits && std::find(offender.begin(), offender.end(), rank) == offender.end())
       others.push_back(rank);
   }
   if (others.empty()) return "";
   return "; " + e.names.of(others) + (others.size() == 1 ? " waits" : " wait") +
-         (guilty.size() == 1 ? " for it" : " for them");
+         (offender.size() == 1 ? " for it" : " for them");
 }
 
 constexpr const char* kStartAgain =

@@ -30,13 +30,13 @@ constexpr size_t kLongHeaderLines = 150;
 // a number when code goes; when one has to rise, say why in the commit. runtime/README.md has the
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
-    {"plugins/host", 4174},     {"plugins/include", 864},    {"plugins/sdk", 2684},
-    {"plugins/validate", 2475}, {"runtime/analysis", 1481},  {"runtime/cli", 3249},
+    {"plugins/host", 4237},     {"plugins/include", 864},    {"plugins/sdk", 2684},
+    {"plugins/validate", 2478}, {"runtime/analysis", 1482},  {"runtime/cli", 3248},
     {"runtime/config", 4275},   {"runtime/data", 6608},      {"runtime/exchange", 1590},
-    {"runtime/exec", 4132},     {"runtime/graph", 5551},     {"runtime/launch", 4085},
-    {"runtime/model", 2282},    {"runtime/parallel", 3372},  {"runtime/session", 1464},
-    {"runtime/step", 1627},     {"runtime/system", 538},     {"runtime/tensor", 694},
-    {"runtime/terminal", 419},  {"runtime/tokenizer", 2204}, {"runtime/train", 7048},
+    {"runtime/exec", 4148},     {"runtime/graph", 5551},     {"runtime/launch", 4035},
+    {"runtime/model", 2282},    {"runtime/parallel", 3372},  {"runtime/session", 1472},
+    {"runtime/step", 1636},     {"runtime/system", 538},     {"runtime/tensor", 694},
+    {"runtime/terminal", 419},  {"runtime/tokenizer", 2204}, {"runtime/train", 7113},
     {"runtime/watch", 1349},
 };
 // The same for all other folders, with scripts. Tests have a twentieth more than they need today,
@@ -44,14 +44,14 @@ const std::map<std::string, size_t> kRoomLines = {
 const std::map<std::string, size_t> kOtherLines = {
     {"backends/cpu", 15669},
     {"backends/cuda", 1116},
-    {"backends/gpu", 9801},
+    {"backends/gpu", 9805},
     {"backends/reference", 3324},
     {"backends/rocm", 369},
     {"backends/simulated", 960},
     {"collectives/gloo", 1765},
     {"collectives/local", 867},
     {"collectives/mesh", 651},
-    {"collectives/mpi", 1234},
+    {"collectives/mpi", 1235},
     {"collectives/nccl", 710},
     {"collectives/shared_memory", 580},
     {"plugins/check", 3559},
@@ -79,9 +79,9 @@ const std::map<std::string, size_t> kOtherLines = {
     {"tools/report", 3855},
     {"tools/slurm", 128},
     {"tools/sweep", 1285},
-    {"tools/trials", 823},
+    {"tools/trials", 817},
     {"tools/tune", 729},
-    {"tools/verify", 3654},
+    {"tools/verify", 3668},
 };
 // A class has one concern: lines of its body, public functions, variables.
 constexpr size_t kClassLines = 300, kPublicFunctions = 15, kMembers = 12;
@@ -100,7 +100,7 @@ const std::map<std::string, ClassSize> kLargeClasses = {
     {"collectives/gloo/reduction.h: Reduction", {26, 2, 18}},
     {"collectives/gloo/connection.h: Connection", {81, 13, 20}},
     {"collectives/local/group.h: Group", {33, 9, 13}},
-    {"collectives/mpi/owner.h: Owner", {55, 9, 16}},
+    {"collectives/mpi/progress_thread.h: ProgressThread", {55, 9, 16}},
     {"collectives/nccl/communicator.h: Communicator", {56, 9, 19}},
     {"runtime/config/validate.cpp: Rules", {452, 1, 2}},
     {"runtime/data/batch_maker.h: BatchMaker", {30, 6, 13}},
@@ -120,7 +120,6 @@ const std::map<std::string, ClassSize> kLargeClasses = {
     {"runtime/train/profiler.h: Profiler", {28, 4, 15}},
     {"runtime/train/run/epoch_log.h: EpochLog", {47, 19, 20}},
     {"runtime/train/run/loop.cpp: Loop", {238, 1, 21}},
-    {"runtime/train/step_programs.h: StepPrograms", {76, 39, 22}},
     {"runtime/train/trainer.h: Trainer", {26, 17, 1}},
     {"runtime/watch/watchdog.h: Watchdog", {72, 8, 23}},
 };

@@ -134,9 +134,10 @@ void print_bench(const Session& s, const BenchArguments& arguments, const Measur
   const int64_t labels = s.data.train->spec().labels;  // above 1: samples are sequences of tokens
   const double tokens = samples * static_cast<double>(labels);
   const bool has_peak = s.config.device.peak_tflops > 0;
-  const double mfu = has_peak ? train::model_flops_utilisation(
-                                    *s.programs, train::model_flops(*s.programs), samples)
-                              : 0;
+  const double mfu =
+      has_peak ? train::model_flops_utilisation(s.programs->setup(),
+                                                train::model_flops(s.programs->setup()), samples)
+               : 0;
   const exec::Recorded recorded = (*s.programs->any_compiled().program).recorded();
   if (!arguments.json) {
     const bool several = s.rank.collectives != nullptr;

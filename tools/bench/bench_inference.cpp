@@ -81,7 +81,7 @@ void bench_inference(Session& s, const BenchArguments& arguments) {
   const int64_t rows = arguments.batch > 0 ? arguments.batch : s.config.training.global_batch_size;
   const data::Batch batch = make_batch(s, rows);
   train::StepProgram& step =
-      s.programs->compiled(s.programs->whole(step::Purpose::kEvaluation, rows));
+      s.programs->compiled(s.programs->setup().whole(step::Purpose::kEvaluation, rows));
   session::print_notes(*s.programs);
   if (arguments.layers) {
     return print_layers(s, step, arguments.steps, [&]() -> const data::Batch& { return batch; });

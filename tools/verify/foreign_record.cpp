@@ -101,9 +101,9 @@ void weigh(const data::LabelWeights& weights, const data::SampleSpec& spec, data
 model::Network network_of(train::StepPrograms& programs, const step::StepForm& form) {
   model::NetworkOptions options;
   options.batch = form.rows;
-  options.dtype = programs.dtype();
+  options.dtype = programs.setup().dtype();
   options.split_batch_norm = form.split_batch_norm;
-  return model::build_network(programs.model(), options);
+  return model::build_network(programs.setup().model, options);
 }
 
 // The value of "LAYER", which is what the layer computes before its activation, or of
@@ -242,14 +242,14 @@ void ForeignRecord::read_inputs(const model::Network& network, const data::Sampl
 
 std::optional<data::Batch> ForeignRecord::batch(train::StepPrograms& programs) const {
   if (rows() == 0) return std::nullopt;
-  const data::SampleSpec& spec = programs.spec();
+  const data::SampleSpec& spec = programs.setup().spec;
   Dims input = spec.shape, target = {rows()};
   input.insert(input.begin(), rows());
   if (spec.classes == 0) target.push_back(spec.targets);
   if (spec.classes > 0 && spec.labels > 1) target.push_back(spec.labels);
   const HostTensor x = canonical(path_, "input", *find("input"), input);
   const HostTensor y = canonical(path_, "target", *find("target"), target);
-  const step::StepForm form = programs.whole(step::Purpose::kTraining, rows());
+  const step::StepForm form = programs.setup().whole(step::Purpose::kTraining, rows());
   const model::Network network = network_of(programs, form);
   const int64_t tokens = vocabulary(network);
   const std::vector<double> numbers =
@@ -257,7 +257,7 @@ std::optional<data::Batch> ForeignRecord::batch(train::StepPrograms& programs) c
   data::Batch batch = data::zero_batch(spec, rows());
   batch.features.assign(numbers.begin(), numbers.end());
   read_inputs(network, spec, batch);
-  const data::LabelWeights weights = train::label_weights(programs.config());
+  const data::LabelWeights weights = train::label_weights(programs.setup().config);
   if (spec.classes == 0) {
     const std::vector<double> targets = train::numbers_of(y);
     batch.targets.assign(targets.begin(), targets.end());
@@ -283,8 +283,8 @@ data::TensorFile ForeignRecord::weights() const {
 RecordedStep ForeignRecord::step(StepTrace& trace, train::StepPrograms& programs,
                                  const data::Batch& batch) const {
   const auto& forms = programs.forms(step::Purpose::kTraining, batch);
-  if (forms.size() != 1 || programs.strategy().batch.shards_of_rank() != 1 ||
-      programs.config().training.scales_loss()) {
+  if (forms.size() != 1 || programs.setup().strategy.batch.shards_of_rank() != 1 ||
+      programs.setup().config.training.scales_loss()) {
     throw ConfigurationError(
         path_ +
         " has one step of a whole batch without loss scaling, and the configuration cuts or scales "

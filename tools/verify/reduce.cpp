@@ -12,8 +12,8 @@
 #include "runtime/graph/operation_set.h"
 #include "runtime/graph/print.h"
 #include "runtime/train/micro_steps.h"
+#include "tools/verify/corruption_detector.h"
 #include "tools/verify/shrink.h"
-#include "tools/verify/witness.h"
 
 namespace runtime::verify {
 
@@ -51,7 +51,7 @@ class PassSearch {
         judge_(judge),
         reduction_(reduction),
         copies_(programs.stream()),
-        witness_(graph_) {}
+        detector_(graph_) {}
 
   void run() {
     reduction_.operations += graph_.nodes.size();
@@ -98,7 +98,7 @@ class PassSearch {
         complete_ = false;
         return;
       }
-      if (const auto since = witness_.changed_since(id, *tensor, node))
+      if (const auto since = detector_.changed_since(id, *tensor, node))
         return blame_between(id, *since, node);
       inputs_.push_back(std::move(*tensor));
     }
@@ -110,7 +110,7 @@ class PassSearch {
   void read_saved(size_t node) {
     const Node& n = graph_.nodes[node];
     if (n.saved == graph::kNone || !n.is_backward()) return;
-    if (const auto since = witness_.changed_since(n.saved, saved_bytes(n.saved), node))
+    if (const auto since = detector_.changed_since(n.saved, saved_bytes(n.saved), node))
       blame_between(n.saved, *since, node);
   }
 
@@ -132,11 +132,11 @@ class PassSearch {
         complete_ = false;
         continue;
       }
-      witness_.wrote(id, *tensor, node);
+      detector_.wrote(id, *tensor, node);
       outputs.push_back(std::move(*tensor));
     }
     const bool saves = n.saved != graph::kNone && !n.is_backward() && !n.on_fallback;
-    if (saves) witness_.wrote(n.saved, saved_bytes(n.saved), node);
+    if (saves) detector_.wrote(n.saved, saved_bytes(n.saved), node);
     if (!complete_) return;
     const Operation operation = exec::to_operation(graph_, n, program_.operation_flags());
     if (saves) forwards_[n.saved] = {operation, inputs_, n.implementation};
@@ -177,7 +177,7 @@ class PassSearch {
     // The forward was not judged, because its operands could not be copied out of their layouts.
     if (n.saved != graph::kNone && n.is_backward() && !isolated.forward) return;
     const Verdict verdict =
-        judge_.judge(*programs_.device(), isolated, outputs, judge_.expect(isolated));
+        judge_.judge(*programs_.setup().device, isolated, outputs, judge_.expect(isolated));
     ++reduction_.judged;
     const auto nearness = [](const Verdict& v) { return v.bound > 0 ? v.error / v.bound : 0; };
     if (!verdict.right || nearness(verdict) > nearness(reduction_.verdict)) {
@@ -204,7 +204,7 @@ class PassSearch {
 
   void blame_operation(size_t node, IsolatedOperation isolated, const Verdict& verdict) {
     const Node& n = graph_.nodes[node];
-    auto reproduced = reproduce(judge_, programs_.device(), std::move(isolated));
+    auto reproduced = reproduce(judge_, programs_.setup().device, std::move(isolated));
     if (!reproduced) {
       reduction_.blame = Blame::kBetween;
       reduction_.value = graph_.value(n.outputs[verdict.output]).name;
@@ -217,7 +217,7 @@ class PassSearch {
     }
     const auto& inputs = reproduced->isolated.operation.inputs;
     const int64_t rows = inputs.empty() || inputs[0].rank == 0 ? 0 : inputs[0].dims[0];
-    Reproduced small = shrink_rows(judge_, programs_.device(), std::move(*reproduced));
+    Reproduced small = shrink_rows(judge_, programs_.setup().device, std::move(*reproduced));
     reduction_.blame = Blame::kOperation;
     reduction_.verdict = small.verdict;
     reduction_.found = make_case(node, std::move(small));
@@ -226,7 +226,7 @@ class PassSearch {
 
   Case make_case(size_t node, Reproduced reproduced) {
     const Node& n = graph_.nodes[node];
-    plugins::host::Device& device = *programs_.device();
+    plugins::host::Device& device = *programs_.setup().device;
     Case c;
     c.candidate = {n.implementation, layout_names(device, reproduced.isolated.operation.inputs),
                    layout_names(device, reproduced.isolated.operation.outputs)};
@@ -235,7 +235,7 @@ class PassSearch {
                              layout_names(device, forward->inputs),
                              layout_names(device, forward->outputs)};
     }
-    c.origin.config = programs_.config().name;
+    c.origin.config = programs_.setup().config.name;
     c.origin.layer = n.layer;
     c.origin.phase = graph::name_of(n.phase);
     c.origin.operation = node;
@@ -257,7 +257,7 @@ class PassSearch {
   const Judge& judge_;
   Reduction& reduction_;
   exec::LayoutCopy copies_;
-  Witness witness_;
+  CorruptionDetector detector_;
   HostTensors inputs_;     // operands of the node that runs next
   bool complete_ = false;  // whether all of them could be read
   std::map<ValueId, data::HostTensor> sources_;

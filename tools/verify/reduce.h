@@ -43,7 +43,7 @@ struct Reduction {
 Reduction reduce_step(train::StepPrograms& programs, const Judge& judge, const StepStart& start);
 
 // A value that differs after a step in which the host does not wait after each operation.
-struct Hurried {
+struct SynchronizationFault {
   std::string value;                   // "adam_m of fc1.weight"
   double difference = 0, allowed = 0;  // relative, in the 2-norm
 };
@@ -51,7 +51,8 @@ struct Hurried {
 // Returns nothing if the results of the step are the same whether or not the host waits after each
 // operation. Two runs do not wait: the first launches all operations, and the second may replay a
 // recording.
-std::optional<Hurried> compare_hurried(train::StepPrograms& programs, const StepStart& start);
+std::optional<SynchronizationFault> compare_without_waits(train::StepPrograms& programs,
+                                                          const StepStart& start);
 
 }  // namespace runtime::verify
 

@@ -7,7 +7,7 @@
 #include "rt/operations.h"
 #include "rt/sdk/definitions.h"
 #include "runtime/error.h"
-#include "tools/verify/ways.h"
+#include "tools/verify/candidates.h"
 
 namespace runtime::verify {
 
@@ -71,9 +71,10 @@ bool cut_rows(Operation& operation, HostTensors& inputs, int64_t rows, int64_t f
 }
 
 bool is_offered(plugins::host::Device& device, const IsolatedOperation& isolated) {
-  const std::vector<Way> ways = list_ways(device, isolated, true, nullptr);
-  return std::any_of(ways.begin(), ways.end(),
-                     [&](const Way& way) { return is_same_way(way, isolated); });
+  const std::vector<Candidate> candidates = list_candidates(device, isolated, true, nullptr);
+  return std::any_of(candidates.begin(), candidates.end(), [&](const Candidate& candidate) {
+    return is_same_candidate(candidate, isolated);
+  });
 }
 
 // Tries the operation with some of the rows. Returns nothing if the device computes it right, or if

@@ -66,8 +66,9 @@ Tensors StepTrace::state() {
   for (ValueId id = 0; id < p.values.first_added; ++id) {
     if (!is_state(p, id)) continue;
     const Value& value = p.graph().value(id);
-    state[value.name] = {value.dtype, value.dims,
-                         programs_.read_buffer(value.name, 0, graph::canonical_bytes(value))};
+    state[value.name] = {
+        value.dtype, value.dims,
+        programs_.rank_model().read_buffer(value.name, 0, graph::canonical_bytes(value))};
   }
   return state;
 }
@@ -86,9 +87,9 @@ void StepTrace::set_state(const Tensors& state, const std::string& source) {
                       ", expected " + std::to_string(graph::canonical_bytes(value)) +
                       " bytes; both must come from the same configuration");
     }
-    programs_.write_buffer(value.name, 0, it->second.bytes);
+    programs_.rank_model().write_buffer(value.name, 0, it->second.bytes);
   }
-  programs_.storage().parameters_changed();
+  programs_.rank_model().storage().parameters_changed();
 }
 
 // The values that a node writes and that the graph had before the passes; for the buffer of all
@@ -170,7 +171,7 @@ double StepTrace::tolerance_with_claims() {
     if (node.collective || node.outputs.empty()) continue;
     const auto operation = exec::to_operation(p.graph(), node, p.program->operation_flags());
     const auto& device =
-        node.on_fallback ? programs_.options().target.fallback : programs_.device();
+        node.on_fallback ? programs_.setup().options.target.fallback : programs_.setup().device;
     widest = tolerance_with_claim(widest, operation.outputs[0].dtype,
                                   claimed_tolerance(*device, operation));
   }

@@ -73,8 +73,8 @@ std::shared_ptr<train::StepPrograms> other_programs(const Session& s, const std:
     config.training.mixed_precision = "none";
     std::cerr << "note: " << device->id() << " does not compute in bfloat16, it uses float32\n";
   }
-  auto programs = std::make_shared<train::StepPrograms>(
-      config, s.data.train->spec(), std::move(device), train::compile_options(config));
+  auto programs = std::make_shared<train::StepPrograms>(train::RankSetup(
+      config, s.data.train->spec(), std::move(device), train::compile_options(config)));
   const train::Trainer sets_the_parameters(programs);
   return programs;
 }
@@ -335,7 +335,7 @@ void against_device(Session& s, const VerifyArguments& arguments) {
   const auto other = other_programs(s, arguments.against);
   Steps steps(s);
   StepTrace trace(*s.programs), expected(*other);
-  const std::string name = other->device()->id();
+  const std::string name = other->setup().device->id();
   const auto options = compare_options(
       arguments, std::max(trace.tolerance_with_claims(), expected.tolerance_with_claims()), name);
   Comparison comparison(s, arguments, trace, options);

@@ -60,7 +60,7 @@ class Reducer {
   std::string rounding_text(const Reduction& reduction) const;
   std::string operation_text(const Reduction& reduction) const;
   Finding report(Reduction reduction) const;
-  Finding report(const Hurried& hurried, int64_t step) const;
+  Finding report(const SynchronizationFault& fault, int64_t step) const;
 
   Session& session_;
   std::string folder_, against_;

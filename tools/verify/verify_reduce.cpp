@@ -62,12 +62,12 @@ std::optional<Reducer::Finding> Reducer::look_at(const StepStart& start, bool eq
   if (!equal) {
     Reduction reduction = reduce_step(*session_.programs, judge_, start);
     if (reduction.blame != Blame::kNobody) return report(std::move(reduction));
-    if (const auto hurried = compare_hurried(*session_.programs, start))
-      return report(*hurried, start.step);
+    if (const auto fault = compare_without_waits(*session_.programs, start))
+      return report(*fault, start.step);
     return report(std::move(reduction));
   }
-  if (const auto hurried = compare_hurried(*session_.programs, start))
-    return report(*hurried, start.step);
+  if (const auto fault = compare_without_waits(*session_.programs, start))
+    return report(*fault, start.step);
   return std::nullopt;
 }
 
@@ -132,7 +132,7 @@ Reducer::Finding Reducer::report(Reduction r) const {
   return {operation_text(r), j};
 }
 
-Reducer::Finding Reducer::report(const Hurried& h, int64_t step) const {
+Reducer::Finding Reducer::report(const SynchronizationFault& h, int64_t step) const {
   const ordered_json j = {{"blame", "between operations"}, {"value", h.value}};
   return {fmt::format(
               "step {}: every operation is right while {} waits after each, yet the step as it is "

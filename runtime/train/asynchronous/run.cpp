@@ -21,10 +21,6 @@ watch::Watchdog::Phase deadline(const config::Config& config, watch::Watchdog& w
           std::chrono::nanoseconds(static_cast<int64_t>(config.comm.timeout_s * 1e9))};
 }
 
-const std::string& name_of(const StepProgram& p, graph::ValueId buffer) {
-  return p.graph().value(buffer).name;
-}
-
 }  // namespace
 
 Asynchronous::Asynchronous(const config::Config& config,
@@ -33,25 +29,25 @@ Asynchronous::Asynchronous(const config::Config& config,
     : config_(config),
       trainer_(trainer),
       programs_(programs),
-      collectives_(*programs.collectives()) {
-  const StepProgram& p = programs_.any_compiled();
+      model_(programs.rank_model()),
+      setup_(programs.setup()),
+      world_size_(setup_.world_size()),
+      collectives_(*setup_.collectives()) {
   const parallel::FlatLayout layout =
-      parallel::owned_range(p.values.buffers.layout, programs_.rank(), programs_.world_size());
+      parallel::owned_range(model_.values().buffers.layout, setup_.rank(), world_size_);
   const uint64_t bytes = layout.bytes;
-  const std::string& flat = name_of(p, p.values.buffers.parameters);
   owned_ = std::make_unique<OwnedUpdate>(
-      config.optimizer, programs_.read_buffer(flat, programs_.rank() * bytes, bytes),
-      programs_.dtype(), programs_.world_size(), programs_.device(), programs_.options(), layout);
+      config.optimizer, model_.read_buffer(step::kParameters, setup_.rank() * bytes, bytes),
+      setup_.dtype(), world_size_, setup_.device, setup_.options, layout);
   programs_.add_notes(owned_->notes());
-  programs_.set_owned_state(&owned_->storage());
-  if (resumed != nullptr) restore_owned(*resumed, programs_);
-  const int64_t first_item = trainer.steps_done() * programs_.world_size();
+  model_.set_owned_state(&owned_->storage());
+  if (resumed != nullptr) restore_owned(*resumed, model_);
+  const int64_t first_item = trainer.steps_done() * world_size_;
   owned_->set_updates(first_item);
   exchange_ = std::make_unique<WorkExchange>(
       collectives_.communicator(parallel::kUpdatesCommunicator), collectives_.watchdog(),
-      WorkExchange::Options{programs_.rank(), programs_.world_size(),
-                            config.parallelism.max_staleness, first_item, bytes,
-                            [this](const Bytes& gradient, double learning_rate) {
+      WorkExchange::Options{setup_.rank(), world_size_, config.parallelism.max_staleness,
+                            first_item, bytes, [this](const Bytes& gradient, double learning_rate) {
                               owned_->apply(gradient, learning_rate);
                               return owned_->parameters();
                             }});
@@ -60,30 +56,29 @@ Asynchronous::Asynchronous(const config::Config& config,
 
 Asynchronous::~Asynchronous() {
   exchange_->release();
-  programs_.set_owned_state(nullptr);
+  model_.set_owned_state(nullptr);
 }
 
 data::LoaderOptions Asynchronous::loader_options() {
   data::LoaderOptions o = train_loader_options(config_);
   // A prefetched work item is one that another rank cannot compute.
   o.prefetch = std::min(o.prefetch, 1);
-  o.parts = programs_.world_size();
-  o.part = [split = programs_.strategy().batch](int64_t rows, int item) mutable {
+  o.parts = world_size_;
+  o.part = [split = setup_.strategy.batch](int64_t rows, int item) mutable {
     split.rank = item;
     return parallel::rows_of_rank(rows, split);
   };
   o.pick = [this]() -> std::optional<data::Pick> {
     const std::optional<int64_t> item = exchange_->next_item();
     if (!item) return std::nullopt;
-    return data::Pick{*item / programs_.world_size(),
-                      static_cast<int>(*item % programs_.world_size())};
+    return data::Pick{*item / world_size_, static_cast<int>(*item % world_size_)};
   };
   return o;
 }
 
 int Asynchronous::run(int64_t end, const Schedule& schedule,
                       const std::function<int(const WorkItem&)>& done, Profiler* profiler) {
-  exchange_->open(end * programs_.world_size());
+  exchange_->open(end * world_size_);
   pushed_ = false;
   for (;;) {
     spans_ = profiler == nullptr ? nullptr : profiler->begin_step();
@@ -153,17 +148,15 @@ WorkItem Asynchronous::compute(const data::Batch& batch, const Schedule& schedul
 
 ItemGradient Asynchronous::gradient_of(const WorkItem& item, const data::Batch& batch) {
   const exec::HostSpan span(spans_, exec::SpanKind::kExchange);
-  ItemGradient gradient{item.step * programs_.world_size() + batch.part,
+  ItemGradient gradient{item.step * world_size_ + batch.part,
                         item.learning_rate,
                         item.loss,
                         batch.valid,
                         {},
                         item.weight};
-  const StepProgram& p = programs_.any_compiled();
-  const std::string& flat = name_of(p, p.values.buffers.gradients);
-  for (int owner = 0; owner < programs_.world_size(); ++owner) {
+  for (int owner = 0; owner < world_size_; ++owner) {
     gradient.ranges.push_back(
-        programs_.read_buffer(flat, owner * owned_->bytes(), owned_->bytes()));
+        model_.read_buffer(step::kGradients, owner * owned_->bytes(), owned_->bytes()));
   }
   return gradient;
 }
@@ -174,13 +167,12 @@ void Asynchronous::receive_parameters() {
 }
 
 void Asynchronous::write_parameters(const std::vector<Bytes>& ranges) {
-  const StepProgram& p = programs_.any_compiled();
   uint64_t begin = 0;
   for (const Bytes& range : ranges) {
-    programs_.write_buffer(name_of(p, p.values.buffers.parameters), begin, range);
+    model_.write_buffer(step::kParameters, begin, range);
     begin += range.size();
   }
-  programs_.storage().parameters_changed();
+  model_.storage().parameters_changed();
 }
 
 // Ends a run(): rank 0 takes part in the collective only after all work items that were taken have
@@ -190,18 +182,18 @@ int Asynchronous::synchronise() {
     const auto watched = deadline(config_, collectives_.watchdog());
     exchange_->drain();
   }
-  const std::vector<double> agreed = programs_.maximum(
+  const std::vector<double> agreed = setup_.maximum(
       {static_cast<double>(exchange_->signal()), static_cast<double>(exchange_->taken())});
   exchange_->go_on();  // no rank opens again before the next collective
-  Bytes all(owned_->bytes() * programs_.world_size());
+  Bytes all(owned_->bytes() * world_size_);
   collectives_.all_gather(owned_->parameters().data(), all.data(), owned_->bytes());
   write_parameters({all});
-  trainer_.set_steps_done(static_cast<int64_t>(agreed[1]) / programs_.world_size());
+  trainer_.set_steps_done(static_cast<int64_t>(agreed[1]) / world_size_);
   return static_cast<int>(agreed[0]);
 }
 
 void Asynchronous::pause() {
-  if (programs_.rank() == 0) exchange_->pause();
+  if (setup_.rank() == 0) exchange_->pause();
 }
 
 void Asynchronous::close() {

@@ -72,6 +72,9 @@ class Asynchronous {
   const config::Config& config_;
   Trainer& trainer_;
   StepPrograms& programs_;
+  RankModel& model_;
+  const RankSetup& setup_;
+  const int world_size_;
   exec::Collectives& collectives_;
   std::unique_ptr<OwnedUpdate> owned_;
   std::unique_ptr<WorkExchange> exchange_;

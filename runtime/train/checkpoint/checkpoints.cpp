@@ -33,8 +33,8 @@ std::string time_text() {
 }
 
 // Names what decides how numbers are rounded.
-std::string environment_of(const StepPrograms& programs) {
-  const plugins::host::Device& device = *programs.device();
+std::string environment_of(const RankModel& model) {
+  const plugins::host::Device& device = *model.setup().device;
   return device.id() + " (" + device.properties().name + "), " +
          std::to_string(device.properties().threads) + " threads, " + device.plugin().build_id();
 }
@@ -157,12 +157,13 @@ exec::CompileOptions with_decisions(exec::CompileOptions options, const Resumed&
   return options;
 }
 
-void take_decisions(StepPrograms& programs, const Resumed& from) {
+void take_decisions(RankSetup& setup, const Resumed& from) {
   const SavedState& state = from.manifest.state;
-  const parallel::Mesh& mesh = programs.strategy().mesh;
-  if (state.mesh.data == mesh.data && programs.config().parallelism.by_speed())
-    programs.set_speeds(state.speeds);
-  if (state.mesh.pipeline == mesh.pipeline && mesh.pipeline > 1) programs.set_stages(state.stages);
+  step::Strategy& strategy = setup.strategy;
+  if (state.mesh.data == strategy.mesh.data && setup.config.parallelism.by_speed())
+    strategy.batch.weights = state.speeds;
+  if (state.mesh.pipeline == strategy.mesh.pipeline && strategy.mesh.pipeline > 1)
+    strategy.pipeline.stages = state.stages;
 }
 
 std::vector<std::string> check_resumable(const Resumed& from, const config::Config& config,
@@ -207,49 +208,48 @@ std::vector<std::string> check_resumable(const Resumed& from, const config::Conf
                   from.path().string() + " --output weights.safetensors");
 }
 
-void restore(const Resumed& from, StepPrograms& programs) {
+void restore(const Resumed& from, RankModel& model) {
   const SavedState& saved = from.manifest.state;
-  const step::Strategy& mine = programs.strategy();
+  const step::Strategy& mine = model.setup().strategy;
   // Each rank of the data axis goes on with its own statistics; another number of ranks with those
   // of the first, which an evaluation takes.
   const int statistics_of = saved.mesh.data == mine.mesh.data ? mine.place.data : 0;
-  const std::vector<HeldTensor> held = held_tensors(programs);
-  write_state(programs, held,
-              assemble(from.files, from.manifest, wanted_slices(held), statistics_of));
+  const std::vector<HeldTensor> held = held_tensors(model);
+  write_state(model, held, assemble(from.files, from.manifest, wanted_slices(held), statistics_of));
 }
 
-void restore_owned(const Resumed& from, StepPrograms& programs) {
-  std::vector<HeldTensor> held = held_tensors(programs);
+void restore_owned(const Resumed& from, RankModel& model) {
+  std::vector<HeldTensor> held = held_tensors(model);
   std::erase_if(held, is_of_model);
-  write_state(programs, held, assemble(from.files, from.manifest, wanted_slices(held), 0));
+  write_state(model, held, assemble(from.files, from.manifest, wanted_slices(held), 0));
 }
 
 std::optional<int64_t> restore_best(const std::vector<fs::path>& folders,
                                     const BestValidation& best, const SaverOptions& options,
-                                    StepPrograms& programs) {
+                                    RankModel& model) {
   fs::path found;
   options.on_main("looking for the best checkpoint",
                   [&] { found = find_best(folders, best, options.keep); });
-  found = exec::broadcast_text(found.string(), programs.collectives());
+  found = exec::broadcast_text(found.string(), model.setup().collectives());
   if (found.empty()) return std::nullopt;
-  const CheckpointFiles files(found, programs.collectives(), options.on_main);
+  const CheckpointFiles files(found, model.setup().collectives(), options.on_main);
   const Manifest manifest = files.manifest();
-  std::vector<HeldTensor> held = held_tensors(programs);
+  std::vector<HeldTensor> held = held_tensors(model);
   std::erase_if(held, [](const HeldTensor& tensor) { return !is_of_model(tensor); });
-  write_state(programs, held, assemble(files, manifest, wanted_slices(held), 0));
+  write_state(model, held, assemble(files, manifest, wanted_slices(held), 0));
   return manifest.state.step;
 }
 
-Checkpoints::Checkpoints(const config::Config& config, StepPrograms& programs,
+Checkpoints::Checkpoints(const config::Config& config, RankModel& model,
                          const data::Dataset& dataset, int64_t steps_per_epoch,
                          SaverOptions options, const Resumed* from)
     : config_(config.checkpoint),
       monitor_(config.validation.monitor),
-      programs_(programs),
+      model_(model),
       steps_per_epoch_(steps_per_epoch),
       data_(data::fingerprint(dataset)),
       note_(options.note),
-      saver_(programs, std::move(options)) {
+      saver_(model, std::move(options)) {
   if (from == nullptr) return;
   resumed_step_ = from->manifest.state.step;
   if (from->manifest.state.monitor == monitor_)
@@ -301,14 +301,15 @@ void Checkpoints::validated(int64_t step, double value) {
 
 void Checkpoints::save(SavedState state) {
   state.steps_per_epoch = steps_per_epoch_;
-  state.mesh = programs_.strategy().mesh;
-  state.speeds = programs_.strategy().batch.weights;
-  state.stages = programs_.strategy().pipeline.stages;
+  const step::Strategy& strategy = model_.setup().strategy;
+  state.mesh = strategy.mesh;
+  state.speeds = strategy.batch.weights;
+  state.stages = strategy.pipeline.stages;
   if (monitored_.first == state.step) state.monitored = monitored_.second;
   state.best = best_;
   state.data = data_;
-  state.preparation = programs_.spec().preparation;
-  state.environment = environment_of(programs_);
+  state.preparation = model_.setup().spec.preparation;
+  state.environment = environment_of(model_);
   state.created = time_text();
   saver_.save(state);
   among_best_ = put_off_ = false;

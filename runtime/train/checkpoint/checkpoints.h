@@ -11,7 +11,7 @@
 #include "runtime/config/config.h"
 #include "runtime/data/dataset.h"
 #include "runtime/train/checkpoint/saver.h"
-#include "runtime/train/step_programs.h"
+#include "runtime/train/parameters/rank_model.h"
 
 namespace runtime::train {
 
@@ -31,10 +31,10 @@ Resumed open_checkpoint(const std::filesystem::path& path, exec::Collectives* co
 // from which the run would go on. Every rank calls it; nullptr: one rank.
 void check_newest(const std::filesystem::path& folder, exec::Collectives* collectives);
 
-// To call before the programs are made: gives them what was decided in the run that was saved, as
-// far as it fits this number of ranks. `rank` is that of the job.
+// What was decided in the run that was saved, as far as it fits this number of ranks, for the setup
+// of this one and in it. `rank` is that of the job.
 exec::CompileOptions with_decisions(exec::CompileOptions options, const Resumed& from, int rank);
-void take_decisions(StepPrograms& programs, const Resumed& from);
+void take_decisions(RankSetup& setup, const Resumed& from);
 
 // Compares the configuration of the checkpoint and the data with those of this run. Throws
 // DataError that lists what must be the same and is not. Returns the lines that differ otherwise,
@@ -42,27 +42,27 @@ void take_decisions(StepPrograms& programs, const Resumed& from);
 std::vector<std::string> check_resumable(const Resumed& from, const config::Config& config,
                                          const data::Dataset& dataset);
 
-// Gives the programs the state of the checkpoint. Every rank calls it. The trainer goes on after
+// Gives the rank the state of the checkpoint. Every rank calls it. The trainer goes on after
 // `from.manifest.state.step` steps. Throws DataError.
-void restore(const Resumed& from, StepPrograms& programs);
+void restore(const Resumed& from, RankModel& model);
 
-// Writes the optimizer state of the range that this rank owns, see StepPrograms::owned_state(),
+// Writes the optimizer state of the range that this rank owns, see RankModel::owned_state(),
 // from the checkpoint. Throws DataError.
-void restore_owned(const Resumed& from, StepPrograms& programs);
+void restore_owned(const Resumed& from, RankModel& model);
 
-// Gives the programs the parameters and running statistics of the checkpoint that `best` was
+// Gives the rank the parameters and running statistics of the checkpoint that `best` was
 // measured on, from the first of the folders that has it; if none has, those of the best checkpoint
 // in all of them. Every rank calls it. Returns the step of
 // the checkpoint, or nullopt if there is none. Throws DataError.
 std::optional<int64_t> restore_best(const std::vector<std::filesystem::path>& folders,
                                     const BestValidation& best, const SaverOptions& options,
-                                    StepPrograms& programs);
+                                    RankModel& model);
 
 // Saves the checkpoints of a run. Every rank makes the same calls; used by the thread of the
 // trainer, which must outlive it.
 class Checkpoints {
  public:
-  Checkpoints(const config::Config& config, StepPrograms& programs, const data::Dataset& dataset,
+  Checkpoints(const config::Config& config, RankModel& model, const data::Dataset& dataset,
               int64_t steps_per_epoch, SaverOptions options, const Resumed* from);
 
   // Whether the state after so many steps is in a checkpoint, or being saved.
@@ -96,7 +96,7 @@ class Checkpoints {
  private:
   const config::Checkpoint& config_;
   const std::string monitor_;
-  StepPrograms& programs_;
+  RankModel& model_;
   const int64_t steps_per_epoch_;
   const std::string data_;
   const std::function<void(const std::string&)> note_;

@@ -32,9 +32,9 @@ plugins::host::Memory pinned_memory(plugins::host::Device& device, uint64_t byte
 
 }  // namespace
 
-KeptState::KeptState(StepPrograms& programs, Writers writers) : programs_(programs) {
+KeptState::KeptState(RankModel& model, Writers writers) : model_(model) {
   uint64_t bytes = kPage;
-  for (HeldTensor& held : held_tensors(programs, writers)) {
+  for (HeldTensor& held : held_tensors(model, writers)) {
     if (!held.writes) continue;
     file_.tensors[held.name] = {
         held.dtype, held.slice.is_whole() ? held.slice.dims : graph::Dims{held.slice.elements()},
@@ -43,11 +43,12 @@ KeptState::KeptState(StepPrograms& programs, Writers writers) : programs_(progra
     bytes += held.bytes();
     written_.push_back(std::move(held));
   }
-  if (!programs.spec().characters.empty()) file_.metadata[kCharacters] = programs.spec().characters;
-  if (!programs.spec().preparation.empty())
-    file_.metadata[kPreparation] = programs.spec().preparation;
+  if (!model.setup().spec.characters.empty())
+    file_.metadata[kCharacters] = model.setup().spec.characters;
+  if (!model.setup().spec.preparation.empty())
+    file_.metadata[kPreparation] = model.setup().spec.preparation;
   begin_ = std::async(std::launch::async, [this, bytes] {
-    pinned_ = pinned_memory(*programs_.device(), bytes);
+    pinned_ = pinned_memory(*model_.setup().device, bytes);
     if (!pinned_) ordinary_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
     std::byte* const begin = page_from(pinned_ ? pinned_.data() : ordinary_.get());
     for (uint64_t at = 0; at + kPage < bytes; at += kPage) begin[at] = {};
@@ -60,9 +61,9 @@ void KeptState::take() {
   for (const HeldTensor& held : written_) {
     const data::TensorView& tensor = file_.tensors.at(held.name);
     if (tensor.bytes > 0)
-      programs_.stream().copy(const_cast<std::byte*>(tensor.data), held.address, tensor.bytes);
+      model_.stream().copy(const_cast<std::byte*>(tensor.data), held.address, tensor.bytes);
   }
-  programs_.stream().synchronize();
+  model_.stream().synchronize();
 }
 
 }  // namespace runtime::train

@@ -22,7 +22,7 @@ namespace runtime::train {
 // whose thread makes the calls, must outlive the object.
 class KeptState {
  public:
-  explicit KeptState(StepPrograms& programs, Writers writers = Writers::kAll);
+  explicit KeptState(RankModel& model, Writers writers = Writers::kAll);
 
   // Copies the state behind all queued steps, and waits for the copy.
   void take();
@@ -31,7 +31,7 @@ class KeptState {
   const data::FileView& file() const { return file_; }
 
  private:
-  StepPrograms& programs_;
+  RankModel& model_;
   std::vector<HeldTensor> written_;
   data::FileView file_;
   std::unique_ptr<std::byte[]> ordinary_;  // the memory, if it is not pinned

@@ -12,19 +12,19 @@ namespace {
 
 class Collect {
  public:
-  Collect(StepPrograms& programs, Writers writers)
-      : programs_(programs),
+  Collect(RankModel& model, Writers writers)
+      : model_(model),
+        setup_(model.setup()),
         writers_(writers),
-        program_(programs.any_compiled()),
-        strategy_(programs.strategy()),
-        element_(graph::dtype_bytes(programs.dtype())) {}
+        element_(graph::dtype_bytes(setup_.dtype())) {}
 
   std::vector<HeldTensor> run() {
-    for (size_t i = 0; i < program_.values.parameters.size(); ++i) add_parameter(i);
-    if (const uint64_t bytes = programs_.storage().bytes(step::kLossScaling); bytes > 0) {
+    for (size_t i = 0; i < model_.parameters().size(); ++i) add_parameter(i);
+    const exec::Storage& storage = model_.storage();
+    if (const uint64_t bytes = storage.bytes(step::kLossScaling); bytes > 0) {
       add({step::kLossScaling, RT_FLOAT32,
            whole_slice({static_cast<int64_t>(bytes / sizeof(float))}),
-           programs_.storage().find(step::kLossScaling), strategy_.place == parallel::MeshPlace{}});
+           storage.find(step::kLossScaling), setup_.strategy.place == parallel::MeshPlace{}});
     }
     return std::move(held_);
   }
@@ -33,90 +33,80 @@ class Collect {
   void add(HeldTensor held) { held_.push_back(std::move(held)); }
 
   void add_parameter(size_t i) {
-    const model::Parameter& parameter = program_.values.parameters[i];
-    if (!program_.program->uses(parameter.value)) return;  // of another stage
-    const graph::Value& view = program_.graph().value(parameter.value);
-    const Slice slice = slice_of(i, view);
-    if (!parameter.trainable) {
-      add({std::string(kStatisticsGroup) + parameter.name, programs_.dtype(), slice,
-           static_cast<std::byte*>(program_.program->address(parameter.value)),
-           first_of_tensor_axis(slice)});
+    const HeldParameter& p = model_.parameters()[i];
+    if (!p.here) return;
+    if (p.layout == nullptr) {
+      const Slice slice = slice_of(p);
+      add({kStatisticsGroup + p.parameter.name, setup_.dtype(), slice,
+           model_.storage().find(p.buffer), first_of_tensor_axis(slice)});
       return;
     }
-    const parallel::StepBuffers& b = program_.values.buffers;
-    const bool frozen = view.base == b.frozen;
-    const parallel::FlatLayout& layout = frozen ? b.frozen_layout : b.layout;
-    add_of_buffer(i, kParametersGroup, frozen ? "frozen" : "parameters", layout, view, slice);
-    if (frozen) return;
-    for (const std::string& state : step::optimizer_state(programs_.config().optimizer)) {
-      if (const exec::Storage* const owned = programs_.owned_state()) {
-        add_of_owned(i, state, *owned, layout, view, slice);
+    add_of_buffer(i, kParametersGroup, p.buffer);
+    if (p.buffer != step::kParameters) return;  // it is frozen
+    for (const std::string& state : step::optimizer_state(setup_.config.optimizer)) {
+      if (const exec::Storage* const owned = model_.owned_state()) {
+        add_of_owned(p, state, *owned);
       } else {
-        add_of_buffer(i, state + "/", state, layout, view, slice);
+        add_of_buffer(i, state + "/", state);
       }
     }
   }
 
   // Adds what this rank has of parameter `i` in a flat buffer, which is whole or a ZeRO partition.
-  void add_of_buffer(size_t i, const std::string& group, const std::string& buffer,
-                     const parallel::FlatLayout& layout, const graph::Value& view,
-                     const Slice& slice) {
-    const exec::Storage& storage = programs_.storage();
+  void add_of_buffer(size_t i, const std::string& group, const std::string& buffer) {
+    const HeldParameter& p = model_.parameters()[i];
+    const exec::Storage& storage = model_.storage();
     if (storage.bytes(buffer) == 0) return;
-    const std::string name = group + program_.values.parameters[i].name;
-    if (storage.bytes(buffer) >= layout.bytes) {
-      add({name, programs_.dtype(), slice, storage.find(buffer, view.offset),
-           writer_of(i) == strategy_.place.data && first_of_tensor_axis(slice), writer_of(i)});
-      return;
-    }
-    add_partitions(name, storage, buffer, layout, view, slice);
+    const std::string name = group + p.parameter.name;
+    if (storage.bytes(buffer) < p.layout->bytes)
+      return add_partitions(name, storage, buffer, *p.layout, p);
+    const Slice slice = slice_of(p);
+    add({name, setup_.dtype(), slice, storage.find(buffer, p.offset),
+         writer_of(i) == setup_.strategy.place.data && first_of_tensor_axis(slice), writer_of(i)});
   }
 
-  // Adds what this rank owns of parameter `i` in asynchronous training.
-  void add_of_owned(size_t i, const std::string& state, const exec::Storage& owned,
-                    parallel::FlatLayout layout, const graph::Value& view, const Slice& slice) {
+  // Adds what this rank owns of a parameter in asynchronous training.
+  void add_of_owned(const HeldParameter& p, const std::string& state, const exec::Storage& owned) {
     if (owned.bytes(state) == 0) return;
+    parallel::FlatLayout layout = *p.layout;
     layout.buckets = {{0, layout.bytes}};  // an owned range is one of the whole buffer
-    add_partitions(state + "/" + program_.values.parameters[i].name, owned, state, layout, view,
-                   slice);
+    add_partitions(state + "/" + p.parameter.name, owned, state, layout, p);
   }
 
   // Adds what lies in this rank's partitions of the buckets, which `buffer` of the storage has.
   void add_partitions(const std::string& name, const exec::Storage& storage,
                       const std::string& buffer, const parallel::FlatLayout& layout,
-                      const graph::Value& view, const Slice& slice) {
-    const uint64_t end = view.offset + static_cast<uint64_t>(slice.elements()) * element_;
-    for (const parallel::Held& h :
-         parallel::held(layout, {view.offset, end}, programs_.rank(), programs_.world_size())) {
+                      const HeldParameter& p) {
+    const Slice slice = slice_of(p);
+    for (const parallel::Held& h : parallel::held(layout, {p.offset, p.offset + p.bytes},
+                                                  setup_.rank(), setup_.world_size())) {
       Slice part = slice;
-      part.begin = static_cast<int64_t>((h.begin - view.offset) / element_);
-      part.end = static_cast<int64_t>((h.end - view.offset) / element_);
-      add({name, programs_.dtype(), part, storage.find(buffer, h.at), first_of_tensor_axis(slice)});
+      part.begin = static_cast<int64_t>((h.begin - p.offset) / element_);
+      part.end = static_cast<int64_t>((h.end - p.offset) / element_);
+      add({name, setup_.dtype(), part, storage.find(buffer, h.at), first_of_tensor_axis(slice)});
     }
   }
 
-  Slice slice_of(size_t i, const graph::Value& view) const {
-    if (program_.values.sharded.empty()) return whole_slice(view.dims);
-    const parallel::ShardedParameter& sharded = program_.values.sharded[i];
-    return {sharded.dims, sharded.split, 0, graph::element_count(view.dims)};
+  static Slice slice_of(const HeldParameter& p) {
+    if (p.slice == nullptr) return whole_slice(p.dims);
+    return {p.slice->dims, p.slice->split, 0, graph::element_count(p.dims)};
   }
 
   // All ranks of the tensor axis have a tensor that is not cut; the first of them writes it.
   bool first_of_tensor_axis(const Slice& slice) const {
-    return !slice.split.is_whole() || strategy_.place.tensor == 0;
+    return !slice.split.is_whole() || setup_.strategy.place.tensor == 0;
   }
 
   // The rank of the data axis that writes parameter `i`, which all of them have.
   int writer_of(size_t i) const {
     return writers_ == Writers::kFirst
                ? 0
-               : static_cast<int>(i % static_cast<size_t>(strategy_.mesh.data));
+               : static_cast<int>(i % static_cast<size_t>(setup_.strategy.mesh.data));
   }
 
-  StepPrograms& programs_;
+  RankModel& model_;
+  const RankSetup& setup_;
   const Writers writers_;
-  StepProgram& program_;
-  const step::Strategy& strategy_;
   const uint64_t element_;
   std::vector<HeldTensor> held_;
 };
@@ -127,20 +117,20 @@ uint64_t HeldTensor::bytes() const {
   return static_cast<uint64_t>(slice.elements()) * graph::dtype_bytes(dtype);
 }
 
-std::vector<HeldTensor> held_tensors(StepPrograms& programs, Writers writers) {
-  return Collect(programs, writers).run();
+std::vector<HeldTensor> held_tensors(RankModel& model, Writers writers) {
+  return Collect(model, writers).run();
 }
 
-uint64_t most_written_bytes(StepPrograms& programs) {
-  std::vector<uint64_t> shared(programs.world_size());  // by the place on the data axis
+uint64_t most_written_bytes(RankModel& model) {
+  std::vector<uint64_t> shared(model.setup().world_size());  // by the place on the data axis
   uint64_t own = 0;
-  for (const HeldTensor& held : held_tensors(programs))
+  for (const HeldTensor& held : held_tensors(model))
     (held.writer < 0 ? own : shared[held.writer]) += held.bytes();
   // A rank that is only planned owns nothing yet.
-  if (step::is_asynchronous(programs.config(), programs.world_size()) &&
-      programs.owned_state() == nullptr)
-    own += programs.any_compiled().values.buffers.layout.bytes / programs.world_size() *
-           step::optimizer_state(programs.config().optimizer).size();
+  if (step::is_asynchronous(model.setup().config, model.setup().world_size()) &&
+      model.owned_state() == nullptr)
+    own += model.values().buffers.layout.bytes / model.setup().world_size() *
+           step::optimizer_state(model.setup().config.optimizer).size();
   return own + *std::max_element(shared.begin(), shared.end());
 }
 
@@ -150,14 +140,13 @@ std::vector<WantedSlice> wanted_slices(const std::vector<HeldTensor>& held) {
   return wanted;
 }
 
-void write_state(StepPrograms& programs, const std::vector<HeldTensor>& held,
-                 const Assembly& state) {
+void write_state(RankModel& model, const std::vector<HeldTensor>& held, const Assembly& state) {
   for (size_t i = 0; i < held.size(); ++i) {
     const std::vector<std::byte>& bytes = state.bytes(i);
-    if (!bytes.empty()) programs.stream().copy(held[i].address, bytes.data(), bytes.size());
+    if (!bytes.empty()) model.stream().copy(held[i].address, bytes.data(), bytes.size());
   }
-  programs.stream().synchronize();
-  programs.storage().parameters_changed();
+  model.stream().synchronize();
+  model.storage().parameters_changed();
 }
 
 }  // namespace runtime::train

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/train/checkpoint/assembly.h"
-#include "runtime/train/step_programs.h"
+#include "runtime/train/parameters/rank_model.h"
 
 namespace runtime::train {
 
@@ -19,7 +19,7 @@ struct HeldTensor {
   std::string name;
   rt_dtype dtype = RT_FLOAT32;
   Slice slice;
-  std::byte* address = nullptr;  // in the storage of the programs; contiguous
+  std::byte* address = nullptr;  // in the storage of the rank; contiguous
   // Whether this rank writes the slice; otherwise another rank with the same numbers does.
   bool writes = true;
   int writer = -1;  // the place on the data axis of the rank that writes; -1: each has its own
@@ -33,17 +33,16 @@ enum class Writers {
   kFirst,  // the first of them, so that the others have little to send to rank 0
 };
 
-// Everything that this rank has. Makes the rank's program if there is none yet.
-std::vector<HeldTensor> held_tensors(StepPrograms& programs, Writers writers = Writers::kAll);
+// Everything that this rank has.
+std::vector<HeldTensor> held_tensors(RankModel& model, Writers writers = Writers::kAll);
 
 // The bytes of what a rank writes, the most of all ranks that differ only in their place on the
-// data axis. The programs may be planned only.
-uint64_t most_written_bytes(StepPrograms& programs);
+// data axis. The rank may be planned only.
+uint64_t most_written_bytes(RankModel& model);
 
 // Writes to the device what a checkpoint has, whatever mesh has saved it. `state` has what
 // wanted_slices() says. Waits for queued steps.
-void write_state(StepPrograms& programs, const std::vector<HeldTensor>& held,
-                 const Assembly& state);
+void write_state(RankModel& model, const std::vector<HeldTensor>& held, const Assembly& state);
 // Returns what is needed of a checkpoint, in the order of `held`.
 std::vector<WantedSlice> wanted_slices(const std::vector<HeldTensor>& held);
 

@@ -38,10 +38,11 @@ std::string present_text(const fs::path& path) {
 }
 
 // Returns a text that is the same on all ranks and that no other run has.
-std::string make_attempt(const StepPrograms& programs) {
+std::string make_attempt(const RankModel& model) {
   uint64_t bits = std::random_device{}();
   bits = bits << 32 | std::random_device{}();
-  if (programs.collectives() != nullptr) programs.collectives()->broadcast(&bits, sizeof(bits), 0);
+  if (model.setup().collectives() != nullptr)
+    model.setup().collectives()->broadcast(&bits, sizeof(bits), 0);
   char text[17];
   std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(bits));
   return text;
@@ -49,9 +50,9 @@ std::string make_attempt(const StepPrograms& programs) {
 
 // Rank 0 removes what earlier runs have left before it tells the others the name of this attempt: a
 // rank that knows it may write at once.
-std::string begin_attempt(int rank, const fs::path& folder, const StepPrograms& programs) {
+std::string begin_attempt(int rank, const fs::path& folder, const RankModel& model) {
   if (rank == 0) remove_temporary_folders(folder);
-  return make_attempt(programs);
+  return make_attempt(model);
 }
 
 std::string to_json(const std::vector<SavedFile>& files) {
@@ -62,31 +63,31 @@ std::string to_json(const std::vector<SavedFile>& files) {
 
 // Whether every rank can write to the folder, which rank 0 makes. True if rank 0 cannot make it:
 // saving then says why.
-bool all_see(const fs::path& folder, const StepPrograms& programs, const OnMain& on_main) {
-  if (programs.collectives() == nullptr) return true;
-  const fs::path probe = folder / (".probe." + make_attempt(programs) + ".tmp");
+bool all_see(const fs::path& folder, const RankModel& model, const OnMain& on_main) {
+  if (model.setup().collectives() == nullptr) return true;
+  const fs::path probe = folder / (".probe." + make_attempt(model) + ".tmp");
   std::error_code error;
   on_main("making the folder of the checkpoints", [&] {
     error = system::make_folders(folder.string());
     if (!std::ofstream(probe)) error = std::make_error_code(std::errc::permission_denied);
   });
-  const int rank = programs.strategy().mesh.rank_of(programs.strategy().place);
+  const int rank = model.setup().strategy.mesh.rank_of(model.setup().strategy.place);
   const fs::path own = probe.string() + std::to_string(rank);
   const bool writes = fs::exists(probe) && std::ofstream(own);
-  const std::vector<double> any = programs.maximum({error ? 1.0 : 0.0, writes ? 0.0 : 1.0});
+  const std::vector<double> any = model.setup().maximum({error ? 1.0 : 0.0, writes ? 0.0 : 1.0});
   fs::remove(own, error);
   fs::remove(probe, error);  // all have looked
   return any[0] != 0 || any[1] == 0;
 }
 
 // The bytes that the other ranks send to rank 0 each time; the same on every rank.
-uint64_t bytes_sent(StepPrograms& programs) {
+uint64_t bytes_sent(RankModel& model) {
   double bytes = 0;
-  for (const HeldTensor& held : held_tensors(programs, Writers::kFirst)) {
+  for (const HeldTensor& held : held_tensors(model, Writers::kFirst)) {
     if (held.writes) bytes += static_cast<double>(held.bytes());
   }
-  if (programs.strategy().place == parallel::MeshPlace{}) bytes = 0;  // rank 0 sends nothing
-  programs.collectives()->all_reduce(&bytes, 1, RT_SUM);
+  if (model.setup().strategy.place == parallel::MeshPlace{}) bytes = 0;  // rank 0 sends nothing
+  model.setup().collectives()->all_reduce(&bytes, 1, RT_SUM);
   return static_cast<uint64_t>(bytes);
 }
 
@@ -104,12 +105,12 @@ std::string fault_of_memory(uint64_t bytes, exec::Collectives* collectives) {
 
 }  // namespace
 
-std::optional<SaverOptions> agree_on_saving(SaverOptions options, StepPrograms& programs) {
-  if (all_see(options.folder, programs, options.on_main)) return options;
+std::optional<SaverOptions> agree_on_saving(SaverOptions options, RankModel& model) {
+  if (all_see(options.folder, model, options.on_main)) return options;
   options.through_rank_0 = true;
-  const uint64_t bytes = bytes_sent(programs);
+  const uint64_t bytes = bytes_sent(model);
   const std::string unshared = "not every rank sees " + options.folder.string() + ", so that ";
-  const std::string fault = fault_of_memory(bytes, programs.collectives());
+  const std::string fault = fault_of_memory(bytes, model.setup().collectives());
   if (fault.empty()) {
     options.note("note: " + unshared + "rank 0 saves the run there for all of them" +
                  (bytes == 0 ? "" : "; they send it " + system::mib(bytes) + " each time"));
@@ -123,13 +124,13 @@ std::optional<SaverOptions> agree_on_saving(SaverOptions options, StepPrograms& 
   return std::nullopt;
 }
 
-CheckpointSaver::CheckpointSaver(StepPrograms& programs, SaverOptions options)
-    : programs_(programs),
+CheckpointSaver::CheckpointSaver(RankModel& model, SaverOptions options)
+    : model_(model),
       options_(std::move(options)),
-      rank_(programs.strategy().mesh.rank_of(programs.strategy().place)),
-      world_size_(programs.strategy().mesh.size()),
-      attempt_(begin_attempt(rank_, options_.folder, programs)),
-      kept_(programs, options_.through_rank_0 ? Writers::kFirst : Writers::kAll) {}
+      rank_(model.setup().strategy.mesh.rank_of(model.setup().strategy.place)),
+      world_size_(model.setup().strategy.mesh.size()),
+      attempt_(begin_attempt(rank_, options_.folder, model)),
+      kept_(model, options_.through_rank_0 ? Writers::kFirst : Writers::kAll) {}
 
 CheckpointSaver::~CheckpointSaver() {
   ending_ = true;
@@ -139,7 +140,7 @@ CheckpointSaver::~CheckpointSaver() {
 }
 
 std::string CheckpointSaver::name_of(int rank) const {
-  return programs_.collectives()->watchdog().rank_name(rank);
+  return model_.setup().collectives()->watchdog().rank_name(rank);
 }
 
 fs::path CheckpointSaver::done_file(int rank) const {
@@ -156,7 +157,7 @@ void CheckpointSaver::save(const SavedState& state) {
                   "; training goes on, and the next one is tried as planned");
   }
   kept_.take();
-  decisions_ = nlohmann::json(programs_.options().target.decisions->all()).dump();
+  decisions_ = nlohmann::json(model_.setup().options.target.decisions->all()).dump();
   checkpoint_ = options_.folder / checkpoint_name(state.step);
   temporary_ = options_.folder / ("." + checkpoint_name(state.step) + "." + attempt_ + ".tmp");
   last_step_ = state.step;
@@ -171,7 +172,7 @@ void CheckpointSaver::save(const SavedState& state) {
 
 // Sends what this rank has to rank 0, which has it in sent_ then.
 void CheckpointSaver::gather() {
-  exec::Collectives* const collectives = programs_.collectives();
+  exec::Collectives* const collectives = model_.setup().collectives();
   const bool main = rank_ == 0;  // writes its own part as always
   std::string fault, tensors;
   try {
@@ -206,7 +207,7 @@ bool CheckpointSaver::settle() {
   if (settled_) return true;
   settled_ = true;
   if (thread_.joinable()) thread_.join();
-  const bool failed = programs_.maximum({failure_.empty() ? 0.0 : 1.0})[0] != 0;
+  const bool failed = model_.setup().maximum({failure_.empty() ? 0.0 : 1.0})[0] != 0;
   std::error_code ignored;
   if (failed && rank_ == 0) fs::remove_all(temporary_, ignored);
   return !failed;
@@ -245,7 +246,7 @@ std::vector<SavedFile> CheckpointSaver::write_rank() const {
   // only.
   const data::WrittenFile written =
       data::write_safetensors((temporary_ / rank_file(rank_)).string(), kept_.file(), inspection(),
-                              threads_of_rank(programs_.config()));
+                              threads_of_rank(model_.setup().config));
   system::write_file((temporary_ / decisions_file(rank_)).string(), decisions_);
   return {{rank_file(rank_), written.bytes, written.crc32},
           describe_file(temporary_, decisions_file(rank_))};
@@ -289,7 +290,7 @@ void CheckpointSaver::add_files_of(int rank, std::vector<SavedFile>& files) cons
     const auto now = std::chrono::steady_clock::now();
     if (fs::exists(failed_file(rank)))
       throw DataError(name_of(rank) + ": " + data::read_text(failed_file(rank).string()));
-    if (programs_.collectives() != nullptr) programs_.collectives()->watchdog().check();
+    if (model_.setup().collectives() != nullptr) model_.setup().collectives()->watchdog().check();
     if (ending_) given_up = std::min(given_up, now + kPatienceWithRanks);
     if (now > given_up) throw DataError(name_of(rank) + " has not written its part");
     std::this_thread::sleep_for(std::chrono::milliseconds(2));

@@ -12,7 +12,7 @@
 
 #include "runtime/train/checkpoint/files.h"
 #include "runtime/train/checkpoint/kept_state.h"
-#include "runtime/train/step_programs.h"
+#include "runtime/train/parameters/rank_model.h"
 
 namespace runtime::train {
 
@@ -35,7 +35,7 @@ struct SaverOptions {
 // write to it, a note says that rank 0 saves for all of them; if its memory is too small for what
 // they would send, the run cannot be saved while it goes on: nullopt, after a warning, which
 // kUnsaved in the run's folder keeps.
-std::optional<SaverOptions> agree_on_saving(SaverOptions options, StepPrograms& programs);
+std::optional<SaverOptions> agree_on_saving(SaverOptions options, RankModel& model);
 
 // One rank's part in saving. Every rank makes the same calls, from the thread of the programs,
 // which must outlive this object. The numbers are copied to host memory that is kept (KeptState);
@@ -46,7 +46,7 @@ std::optional<SaverOptions> agree_on_saving(SaverOptions options, StepPrograms& 
 // torch.distributed.checkpoint.async_save.
 class CheckpointSaver {
  public:
-  CheckpointSaver(StepPrograms& programs, SaverOptions options);
+  CheckpointSaver(RankModel& model, SaverOptions options);
   // Waits until the rank's file is written. A checkpoint that lacks files of other ranks after a
   // few seconds is given up.
   ~CheckpointSaver();
@@ -79,7 +79,7 @@ class CheckpointSaver {
   std::filesystem::path done_file(int rank) const;
   std::filesystem::path failed_file(int rank) const;
 
-  StepPrograms& programs_;
+  RankModel& model_;
   const SaverOptions options_;
   const int rank_, world_size_;
   std::string attempt_;               // the same on all ranks, another one in each run

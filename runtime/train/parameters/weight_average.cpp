@@ -5,46 +5,36 @@
 
 namespace runtime::train {
 
-namespace {
-
-constexpr char kParameters[] = "parameters";
-
-}  // namespace
-
-// The bytes of a persistent buffer; 0 if this rank has no parameters.
-uint64_t WeightAverage::bytes(const char* name) const {
-  programs_.any_compiled();  // makes the buffers
-  return programs_.storage().bytes(name);
-}
+using step::kAverage;
+using step::kParameters;
 
 void WeightAverage::start() {
-  if (!exists() || bytes(step::kAverage) == 0 || bytes(kParameters) == 0) return;
-  const std::vector<std::byte> weights = programs_.read_buffer(kParameters);
-  if (weights.size() == bytes(step::kAverage))
-    return programs_.write_buffer(step::kAverage, 0, weights);
+  exec::Storage& storage = model_.storage();
+  if (!exists() || storage.bytes(kAverage) == 0 || storage.bytes(kParameters) == 0) return;
+  const std::vector<std::byte> weights = model_.read_buffer(kParameters);
+  if (weights.size() == storage.bytes(kAverage)) return model_.write_buffer(kAverage, 0, weights);
   for (const parallel::Held& h :
-       parallel::held(programs_.any_compiled().values.buffers.layout, {0, weights.size()},
-                      programs_.rank(), programs_.world_size())) {
+       parallel::held(model_.values().buffers.layout, {0, weights.size()}, model_.setup().rank(),
+                      model_.setup().world_size())) {
     const auto from = weights.begin() + static_cast<std::ptrdiff_t>(h.begin);
-    programs_.write_buffer(step::kAverage, h.at,
-                           {from, from + static_cast<std::ptrdiff_t>(h.end - h.begin)});
+    model_.write_buffer(kAverage, h.at,
+                        {from, from + static_cast<std::ptrdiff_t>(h.end - h.begin)});
   }
 }
 
 std::vector<std::byte> WeightAverage::put_in_place() {
-  if (bytes(kParameters) == 0) return {};
-  std::vector<std::byte> trained = programs_.read_buffer(kParameters);
-  restore(
-      trained.size() == bytes(step::kAverage)
-          ? programs_.read_buffer(step::kAverage)
-          : parameters_.gathered(step::kAverage, programs_.any_compiled().values.buffers.layout));
+  if (model_.storage().bytes(kParameters) == 0) return {};
+  std::vector<std::byte> trained = model_.read_buffer(kParameters);
+  restore(trained.size() == model_.storage().bytes(kAverage)
+              ? model_.read_buffer(kAverage)
+              : parameters_.gathered(kAverage, model_.values().buffers.layout));
   return trained;
 }
 
 void WeightAverage::restore(const std::vector<std::byte>& weights) {
   if (weights.empty()) return;
-  programs_.write_buffer(kParameters, 0, weights);
-  programs_.storage().parameters_changed();
+  model_.write_buffer(kParameters, 0, weights);
+  model_.storage().parameters_changed();
 }
 
 }  // namespace runtime::train

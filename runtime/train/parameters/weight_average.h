@@ -14,12 +14,12 @@ namespace runtime::train {
 // thread of the programs, which must outlive it. Equivalent to: timm's ModelEma.
 class WeightAverage {
  public:
-  WeightAverage(StepPrograms& programs, WholeParameters& parameters)
-      : programs_(programs), parameters_(parameters) {}
+  WeightAverage(RankModel& model, WholeParameters& parameters)
+      : model_(model), parameters_(parameters) {}
 
   // Whether the run has one.
   bool exists() const {
-    return programs_.config().optimizer.average_decay > 0 && !programs_.inference();
+    return model_.setup().config.optimizer.average_decay > 0 && !model_.setup().inference;
   }
   // Begins the average with the present weights. Does nothing without an average.
   void start();
@@ -29,9 +29,7 @@ class WeightAverage {
   void restore(const std::vector<std::byte>& weights);
 
  private:
-  uint64_t bytes(const char* name) const;
-
-  StepPrograms& programs_;
+  RankModel& model_;
   WholeParameters& parameters_;
 };
 

@@ -28,9 +28,9 @@ EpochLog::EpochLog(StepPrograms& programs, Trainer& trainer, Reporter& reporter,
       checks_(checks),
       steps_per_epoch_(steps_per_epoch),
       result_(result),
-      device_(programs.device()),
+      device_(programs.setup().device),
       noted_(noted) {
-  if (programs.config().device.peak_tflops > 0) flops_ = model_flops(programs);
+  if (programs.setup().config.device.peak_tflops > 0) flops_ = model_flops(programs.setup());
 }
 
 void EpochLog::resume(const SavedState& state, double rate) {
@@ -81,9 +81,9 @@ std::optional<double> EpochLog::epoch_seconds() const {
 
 void EpochLog::set_rates(Metrics& m, double samples_per_second) const {
   m.samples_per_second = samples_per_second;
-  const int64_t labels = programs_.spec().labels;
+  const int64_t labels = programs_.setup().spec.labels;
   if (labels > 1) m.tokens_per_second = samples_per_second * static_cast<double>(labels);
-  if (flops_ > 0) m.mfu = model_flops_utilisation(programs_, flops_, samples_per_second);
+  if (flops_ > 0) m.mfu = model_flops_utilisation(programs_.setup(), flops_, samples_per_second);
 }
 
 Metrics EpochLog::current() {
@@ -135,7 +135,7 @@ void EpochLog::report_validation(const Evaluation& e) {
   report_notes();
   Metrics m = metrics_;
   m.validation_loss = e.loss;
-  if (programs_.spec().classes > 0) m.validation_accuracy = e.accuracy;
+  if (programs_.setup().spec.classes > 0) m.validation_accuracy = e.accuracy;
   m.validation = e.metrics;
   m.epoch_seconds = epoch_seconds();
   validated_metrics_ = m;
@@ -166,8 +166,8 @@ void EpochLog::end_run() {
   result_.joules = device_.joules();
   if (result_.cost.steps == 0) return;
   Metrics m;
-  set_rates(
-      m, static_cast<double>(programs_.config().training.global_batch_size) / result_.cost.seconds);
+  set_rates(m, static_cast<double>(programs_.setup().config.training.global_batch_size) /
+                   result_.cost.seconds);
   result_.tokens_per_second = m.tokens_per_second;
   result_.mfu = m.mfu;
 }

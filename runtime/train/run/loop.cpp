@@ -33,7 +33,7 @@ class Loop {
         trainer_(trainer),
         reporter_(reporter),
         options_(options),
-        stop_(programs, trainer.steps_done()),
+        stop_(programs.setup(), trainer.steps_done()),
         noted_(programs.notes().size()),
         steps_per_epoch_(open_training_data(data.train)),
         train_size_(data.train->size()),
@@ -44,8 +44,8 @@ class Loop {
         validator_(programs, trainer, data.validation, steps_per_epoch_, schedule_, log_, checks_,
                    result_) {
     if (!options.checkpoints.folder.empty()) {
-      if (const auto saver = agree_on_saving(options.checkpoints, programs))
-        checkpoints_.emplace(config, programs, *data.train, steps_per_epoch_, *saver,
+      if (const auto saver = agree_on_saving(options.checkpoints, programs.rank_model()))
+        checkpoints_.emplace(config, programs.rank_model(), *data.train, steps_per_epoch_, *saver,
                              options.resumed);
     }
     if (options.resumed != nullptr) resume(options.resumed->manifest.state);
@@ -145,7 +145,7 @@ class Loop {
     if (asynchronous_) return;  // another order of updates rounds in another way, too
     const int64_t last = loader_->rows_of_batch(steps_per_epoch_ - 1);
     const int64_t before = (steps_per_epoch_ - 1) * config_.training.global_batch_size;
-    for (const auto& form : programs_.full_step()) programs_.compiled(form);
+    for (const auto& form : full_step(programs_)) programs_.compiled(form);
     for (const auto& form : programs_.training_step(last, std::min(last, train_size_ - before)))
       programs_.compiled(form);
     validator_.make_programs();
@@ -181,8 +181,8 @@ class Loop {
       }
       checkpoints_->finish();
       if (config_.early_stopping.restore_best && result_.signal == 0 && finite && result_.best)
-        result_.restored_step =
-            restore_best(folders_of_checkpoints(), *result_.best, options_.checkpoints, programs_);
+        result_.restored_step = restore_best(folders_of_checkpoints(), *result_.best,
+                                             options_.checkpoints, programs_.rank_model());
     } catch (const DataError& error) {
       result_.checkpoint_error = error.what();
     }
@@ -232,7 +232,8 @@ class Loop {
       if (config_.debug.check_replicas_every > 0) trainer_.check_replicas();
       validate_if_due();
       const bool ends = options_.stop_after_checkpoint && options_.stop_after_checkpoint();
-      const std::vector<double> any = programs_.maximum({ends ? 1.0 : 0.0, busy() ? 1.0 : 0.0});
+      const std::vector<double> any =
+          programs_.setup().maximum({ends ? 1.0 : 0.0, busy() ? 1.0 : 0.0});
       if (save_if_due(trainer_.steps_done() < meeting, any[1] != 0) && any[0] != 0)
         result_.signal = SIGUSR1;
     }

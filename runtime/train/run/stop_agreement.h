@@ -8,16 +8,16 @@
 
 namespace runtime::train {
 
-class StepPrograms;
+struct RankSetup;
 
 // Makes ranks that get a signal in different steps stop after the same step, and ranks whose clocks
 // or disks differ save after the same step. The ranks ask each other every quarter of a second, so
-// that it costs next to nothing. One thread; the programs must outlive the object.
+// that it costs next to nothing. One thread; the setup must outlive the object.
 class StopAgreement {
  public:
   // `step`: the steps that are done already.
-  StopAgreement(const StepPrograms& programs, int64_t step)
-      : programs_(programs), last_(step), next_(step + 1) {}
+  StopAgreement(const RankSetup& setup, int64_t step)
+      : setup_(setup), last_(step), next_(step + 1) {}
 
   struct Answer {
     int signal = 0;
@@ -33,7 +33,7 @@ class StopAgreement {
  private:
   using Clock = std::chrono::steady_clock;
 
-  const StepPrograms& programs_;
+  const RankSetup& setup_;
   int pending_ = 0;
   bool after_checkpoint_ = false;  // as agreed
   int64_t last_, next_;

@@ -171,10 +171,11 @@ TEST_F(Plans, RolesAreThoseOfRanksThatArePlannedAlone) {
       const Planner shared = planner();
       ASSERT_EQ(p.roles.size(), static_cast<size_t>(pipeline));
       for (const RolePlan& role : p.roles) {
-        train::StepPrograms alone(config_, shared.spec, shared.device, shared.options,
-                                  train::PlannedRank{role.ranks.front(), ranks});
+        train::StepPrograms alone(train::RankSetup(config_, shared.spec, shared.device,
+                                                   shared.options,
+                                                   train::PlannedRank{role.ranks.front(), ranks}));
         alone.any_compiled();
-        alone.compiled(alone.full_step().back());
+        alone.compiled(train::full_step(alone).back());
         const RankMemory memory = memory_of(alone);
         EXPECT_EQ(role.memory.parameters, memory.parameters) << role.layers;
         EXPECT_EQ(role.memory.total(), memory.total()) << role.layers;
@@ -200,7 +201,8 @@ TEST_F(Plans, NoMemoryIsTakenForWhatIsPlanned) {
   config_ = test::parse(kByHand, {});
   const Planner p = planner();
   const uint64_t before = p.device->memory_info().allocated_bytes;
-  train::StepPrograms programs(config_, p.spec, p.device, p.options, train::PlannedRank{0, 2});
+  train::StepPrograms programs(
+      train::RankSetup(config_, p.spec, p.device, p.options, train::PlannedRank{0, 2}));
   exec::Program& program = *programs.any_compiled().program;
   EXPECT_EQ(p.device->memory_info().allocated_bytes, before);
   EXPECT_THROW(program.run(programs.stream()), CommunicationError);
@@ -225,8 +227,8 @@ void expect_planned_memory(const std::string& toml, int ranks, const train::Sett
     const Planner planner{
         data.train->spec(),
         launch::open_device(config, *rank.registry, rank.place.local_rank, nullptr), options};
-    const auto programs =
-        std::make_shared<train::StepPrograms>(config, planner.spec, planner.device, options);
+    const auto programs = std::make_shared<train::StepPrograms>(
+        train::RankSetup(config, planner.spec, planner.device, options));
     train::Trainer trainer(programs);
     data::Loader loader(data.train, train::train_loader_options(config, trainer.split()));
     for (int i = 0; i < 3; ++i) trainer.step(loader.next(), 0.1);
@@ -236,9 +238,9 @@ void expect_planned_memory(const std::string& toml, int ranks, const train::Sett
                                 train::StepCost{3, 1e-3, {}}, planner);
     rank.on_main("the plan", [&] { add_plan(s, config, planner); });
     double written = 0;
-    for (const train::HeldTensor& held : train::held_tensors(*programs))
+    for (const train::HeldTensor& held : train::held_tensors(programs->rank_model()))
       written += held.writes ? static_cast<double>(held.bytes()) : 0;
-    const double most_written = programs->maximum({written})[0];
+    const double most_written = programs->setup().maximum({written})[0];
     if (!rank.main()) return;
     uint64_t most_planned = 0;
     for (const RolePlan& role : s.plan.roles)

@@ -28,8 +28,9 @@ classes = 3
 global_batch_size = 4
 mixed_precision = ")" + precision + "\"\n");
   const data::DatasetPair data = train::open_data(config, "");
-  train::StepPrograms programs(config, data.train->spec(), test::open_device(device),
-                               exec::CompileOptions{{.tune = exec::Tune::kOff}});
+  train::StepPrograms programs(train::RankSetup(config, data.train->spec(),
+                                                test::open_device(device),
+                                                exec::CompileOptions{{.tune = exec::Tune::kOff}}));
   return least_time(*programs.any_compiled().program, passes, kLimits);
 }
 

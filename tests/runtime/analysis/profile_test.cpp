@@ -45,7 +45,8 @@ TEST_P(ProfileTest, OperationsAddUpToTheirSpans) {
   EXPECT_NEAR(ns, spans_ns / 3, 1e-6 * ns);
   EXPECT_NEAR(phases, ns, 1e-6 * ns);
   EXPECT_NEAR(calls, static_cast<double>(spans) / 3, 1e-6);
-  const graph::Graph& graph = job.programs->compiled(job.programs->full_step().back()).graph();
+  const graph::Graph& graph =
+      job.programs->compiled(train::full_step(*job.programs).back()).graph();
   EXPECT_NEAR(flops, graph::step_flops(graph, 1), 1e-6 * flops);
   EXPECT_LE(ns, p.step_ns);
   EXPECT_EQ(p.communication.bytes, 0);
@@ -81,11 +82,12 @@ TEST_P(ProfileTest, MicroStepsCountAsOften) {
 TEST_P(ProfileTest, TheMemoryIsThatOfThePlan) {
   Job job(train::kLeNet, GetParam(), train::profiling_settings());
   const RankProfile p = make_profile(profile_steps(job, 4), *job.programs, 0, std::nullopt);
-  const exec::Program& program = *job.programs->compiled(job.programs->full_step().back()).program;
-  EXPECT_EQ(p.memory.persistent, job.programs->storage().total_bytes());
+  const exec::Program& program =
+      *job.programs->compiled(train::full_step(*job.programs).back()).program;
+  EXPECT_EQ(p.memory.persistent, job.programs->rank_model().storage().total_bytes());
   // The plan rounds each buffer up to the alignment of the device.
   const uint64_t rounding =
-      program.memory().buffers.size() * job.programs->device()->properties().alignment;
+      program.memory().buffers.size() * job.programs->setup().device->properties().alignment;
   EXPECT_LE(p.memory.peak - p.memory.persistent, program.memory().lower_bound);
   EXPECT_GE(p.memory.peak - p.memory.persistent + rounding, program.memory().lower_bound);
   ASSERT_EQ(p.memory.timeline.size(), program.graph().nodes.size());

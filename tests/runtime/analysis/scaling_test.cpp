@@ -23,8 +23,8 @@ TEST_P(Forms, MeasuringKeepsParameters) {
     exec::CompileOptions options{{.tune = exec::Tune::kOff}};
     options.collectives = &r.collectives;
     const Planner planner{data.train->spec(), test::open_device("reference"), options};
-    const auto programs =
-        std::make_shared<train::StepPrograms>(config, data.train->spec(), planner.device, options);
+    const auto programs = std::make_shared<train::StepPrograms>(
+        train::RankSetup(config, data.train->spec(), planner.device, options));
     train::Trainer trainer(programs);
     const auto reporter = session::make_tee({});
     train::RunOptions run;

@@ -32,7 +32,7 @@ class TraceTest : public testing::TestWithParam<const char*> {
 
 TEST_P(TraceTest, LayersLieInPhasesAndOperationsInLayers) {
   const auto tracks = test::read_trace(trace_of(job_, recording_, 0));
-  const int stream = job_.programs->device()->is_inline() ? 1 : 2;
+  const int stream = job_.programs->setup().device->is_inline() ? 1 : 2;
   int operations = 0;
   double first = INFINITY;
   std::set<std::string> phases;

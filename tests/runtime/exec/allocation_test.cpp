@@ -48,9 +48,9 @@ struct Allocations {
 Allocations allocations_per_step(const std::string& backend, const std::string& dtype) {
   const config::Config config = test::parse(kJob, {{"training.dtype", dtype}});
   const data::DatasetPair data = train::open_data(config, "");
-  const auto programs =
-      std::make_shared<train::StepPrograms>(config, data.train->spec(), test::open_device(backend),
-                                            exec::CompileOptions{{.tune = Tune::kOff}});
+  const auto programs = std::make_shared<train::StepPrograms>(
+      train::RankSetup(config, data.train->spec(), test::open_device(backend),
+                       exec::CompileOptions{{.tune = Tune::kOff}}));
   train::Trainer trainer(programs);
   data::Loader loader(data.train, train::train_loader_options(config));
   const auto step = [&] {

@@ -82,7 +82,7 @@ TEST(FlatLayout, GroupsLieOneBehindTheOtherInEachBucket) {
   EXPECT_EQ(ranges(layout.buckets[0], 3), (Ranges{{0, 64}, {64, 64}, {64, 128}}));
   EXPECT_EQ(ranges(layout.buckets[1], 3), (Ranges{{128, 512}, {512, 576}, {576, 640}}));
   EXPECT_EQ(ranges(layout.buckets[2], 3), (Ranges{{640, 640}, {640, 640}, {640, 768}}));
-  const Bucket second = layout.buckets[1].part(1, 2);
+  const Bucket second = layout.buckets[1].partition(1, 2);
   EXPECT_EQ(ranges(second, 3), (Ranges{{384, 512}, {512, 576}, {576, 640}}));
   EXPECT_EQ(ranges(lay_out({64, 8}, {}).buckets[0], 2), (Ranges{{0, 128}, {128, 128}}));
 }

@@ -30,11 +30,12 @@ model::Model two_layers() {
   return {{6}, {first, second}, {}};
 }
 
-Step build(Purpose purpose, const Recipe& recipe = {}, const model::Model& model = two_layers()) {
+Step build(Purpose purpose, const TrainingSpec& training = {},
+           const model::Model& model = two_layers()) {
   Strategy strategy;
   strategy.buckets.alignment = 256;
   const StepForm form{purpose, 4};
-  return build_step({model, recipe, strategy, form});
+  return build_step({model, training, strategy, form});
 }
 
 // A name that the configuration accepts and that nothing is written for must not train somehow.
@@ -48,9 +49,9 @@ TEST(Choices, EachNameOfTheConfigurationIsWritten) {
   for (const config::Loss& loss : config::losses()) {
     if (loss.of_classes()) continue;
     EXPECT_EQ(loss.formula.empty(), loss.gradient.empty()) << loss.name;
-    const Recipe recipe = {.loss = {loss.name, false, 0, attributes_of(loss, config::Training())},
-                           .targets = 3};
-    const Step step = build(Purpose::kTraining, recipe);
+    const TrainingSpec training = {
+        .loss = {loss.name, false, 0, attributes_of(loss, config::Training())}, .targets = 3};
+    const Step step = build(Purpose::kTraining, training);
     std::set<std::string> losses;
     for (const graph::Node& node : step.graph.nodes) {
       const graph::Operation& row = operation_of(step.graph, node);
@@ -70,10 +71,10 @@ TEST(Choices, EachNameOfTheConfigurationIsWritten) {
 }
 
 TEST(BuildStep, ANameThatNothingIsWrittenForIsAFaultOfTheProgram) {
-  Recipe recipe;
-  recipe.optimizer.name = "later";
-  EXPECT_THROW(optimizer_state(recipe.optimizer), InternalError);
-  EXPECT_THROW(build(Purpose::kTraining, recipe), InternalError);
+  TrainingSpec training;
+  training.optimizer.name = "later";
+  EXPECT_THROW(optimizer_state(training.optimizer), InternalError);
+  EXPECT_THROW(build(Purpose::kTraining, training), InternalError);
   config::Config config;
   config.training.recompute = "later";
   EXPECT_THROW(make_strategy(config, two_layers(), {}, {}, {}), InternalError);
@@ -129,16 +130,16 @@ TEST(BuildStep, TheNormOfTheGradientTakesFewLaunches) {
     model.layers.push_back(model.layers[i % 2]);
     model.layers.back().name = "c" + std::to_string(i);
   }
-  Recipe recipe;
-  recipe.max_norm = 1;
+  TrainingSpec training;
+  training.max_norm = 1;
   Strategy strategy;
   const StepForm form{Purpose::kTraining, 4};
-  EXPECT_EQ(squares(build_step({model, recipe, strategy, form})), 1);
+  EXPECT_EQ(squares(build_step({model, training, strategy, form})), 1);
   strategy.mesh.tensor = 2;
   for (const char* vectors_apart : {"all", "matrices"}) {
-    recipe.optimizer.weight_decay = 0.1;
-    recipe.optimizer.weight_decay_on = vectors_apart;
-    const Step s = build_step({model, recipe, strategy, form});
+    training.optimizer.weight_decay = 0.1;
+    training.optimizer.weight_decay_on = vectors_apart;
+    const Step s = build_step({model, training, strategy, form});
     std::set<bool> whole;
     for (const parallel::ShardedParameter& p : s.values.sharded) whole.insert(p.split.is_whole());
     EXPECT_EQ(whole.size(), 2u) << "some are whole, some are split";
@@ -148,8 +149,8 @@ TEST(BuildStep, TheNormOfTheGradientTakesFewLaunches) {
 
 TEST(BuildStep, ARankAddsUpTheSquaresOfAllItsPartitionsAtOnce) {
   const model::Model model = two_layers();
-  Recipe recipe;
-  recipe.max_norm = 1;
+  TrainingSpec training;
+  training.max_norm = 1;
   Strategy strategy;
   strategy.mesh.data = strategy.batch.world_size = strategy.buckets.world_size = 2;
   strategy.buckets.bucket_bytes = strategy.buckets.first_bucket_bytes = 64;
@@ -157,7 +158,7 @@ TEST(BuildStep, ARankAddsUpTheSquaresOfAllItsPartitionsAtOnce) {
   for (const int stage : {1, 2, 3}) {
     strategy.data.zero_stage = stage;
     exec::DeviceTarget target(test::open_device("reference"), {.tune = exec::Tune::kOff});
-    const Step s = compile_step({model, recipe, strategy, form}, target);
+    const Step s = compile_step({model, training, strategy, form}, target);
     EXPECT_GT(s.values.buffers.layout.buckets.size(), 1u);
     EXPECT_EQ(squares(s),
               stage == 1 ? static_cast<int64_t>(s.values.buffers.layout.buckets.size()) : 1);
@@ -177,9 +178,9 @@ TEST(BuildStep, AnOutputThatIsAViewIsCopied) {
 }
 
 TEST(BuildStep, FrozenParametersHaveABufferOfTheirOwn) {
-  Recipe recipe;
-  recipe.freeze = {"a.*"};
-  const Step s = build(Purpose::kTraining, recipe);
+  TrainingSpec training;
+  training.freeze = {"a.*"};
+  const Step s = build(Purpose::kTraining, training);
   EXPECT_EQ(s.graph.value(s.graph.storage(s.values.parameters[0].value)).name, "frozen");
   EXPECT_EQ(s.values.gradients[0], kNone);
   EXPECT_EQ(s.graph.value(s.graph.storage(s.values.parameters[2].value)).name, "parameters");
@@ -192,12 +193,12 @@ TEST(BuildStep, AModelWithoutParametersIsToldApartFromAFrozenOne) {
   model::Layer flatten;
   flatten.kind = model::Flatten{};
   const model::Model model{{2, 3, 3}, {flatten}, {}};
-  Recipe recipe;
+  TrainingSpec training;
   EXPECT_THAT(
-      test::message_of<ConfigurationError>([&] { build(Purpose::kGradients, recipe, model); }),
+      test::message_of<ConfigurationError>([&] { build(Purpose::kGradients, training, model); }),
       testing::AllOf(HasSubstr("no parameter to train"), testing::Not(HasSubstr("freeze"))));
-  recipe.freeze = {"*"};
-  EXPECT_THAT(test::message_of<ConfigurationError>([&] { build(Purpose::kGradients, recipe); }),
+  training.freeze = {"*"};
+  EXPECT_THAT(test::message_of<ConfigurationError>([&] { build(Purpose::kGradients, training); }),
               HasSubstr("model.freeze leaves no parameter to train"));
 }
 

@@ -20,13 +20,13 @@ model::Model one_layer() {
 
 TEST(CompileStep, RunsEachPassOnce) {
   const model::Model model = one_layer();
-  const Recipe recipe;
+  const TrainingSpec training;
   const Strategy strategy;
   const StepForm form{Purpose::kTraining, 4};
   exec::DeviceTarget target(test::open_device("reference"), {.tune = exec::Tune::kOff});
   std::vector<std::string> passes;
   std::vector<size_t> nodes;
-  const Step step = compile_step({model, recipe, strategy, form}, target,
+  const Step step = compile_step({model, training, strategy, form}, target,
                                  [&](const char* pass, const Step& so_far) {
                                    passes.emplace_back(pass);
                                    nodes.push_back(so_far.graph.nodes.size());
@@ -56,12 +56,12 @@ class Vandal : public exec::DeviceTarget {
 
 TEST(CompileStep, NamesThePassThatLeavesABrokenGraph) {
   const model::Model model = one_layer();
-  const Recipe recipe;
+  const TrainingSpec training;
   const Strategy strategy;
   const StepForm form{Purpose::kEvaluation, 4};
   Vandal target;
   EXPECT_THAT(test::message_of<InternalError>([&] {
-                compile_step({model, recipe, strategy, form}, target);
+                compile_step({model, training, strategy, form}, target);
               }),
               testing::HasSubstr("the pass 'choose_layouts' left a broken graph: node 1"));
 }

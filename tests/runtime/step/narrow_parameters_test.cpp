@@ -61,7 +61,7 @@ class NarrowParametersTest : public testing::Test {
   const Node& optimizer() const { return step_.graph.nodes.back(); }
 
   model::Model model_ = tied();
-  Recipe recipe_;
+  TrainingSpec recipe_;
   Strategy strategy_;
   Step step_;
 };

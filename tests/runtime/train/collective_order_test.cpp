@@ -202,11 +202,11 @@ struct RandomMesh {
 graph::Graph plan(const config::Config& config, const PlannedRank& rank, step::Purpose purpose,
                   const std::shared_ptr<plugins::host::Device>& device) {
   const data::SampleSpec spec = open_data(config, nullptr).train->spec();
-  StepPrograms programs(config, spec, device, {{.tune = exec::Tune::kOff}}, rank);
+  StepPrograms programs(RankSetup(config, spec, device, {{.tune = exec::Tune::kOff}}, rank));
   if (purpose == step::Purpose::kTraining)
-    return programs.compiled(programs.full_step().at(0)).program->graph();
-  const int64_t rows = purpose == step::Purpose::kEvaluation ? 3 : programs.nominal_rows();
-  return programs.compiled(programs.whole(purpose, rows)).program->graph();
+    return programs.compiled(full_step(programs).at(0)).program->graph();
+  const int64_t rows = purpose == step::Purpose::kEvaluation ? 3 : programs.setup().nominal_rows();
+  return programs.compiled(programs.setup().whole(purpose, rows)).program->graph();
 }
 
 enum class Outcome { kCompletes, kRefused, kFails };

@@ -311,8 +311,8 @@ TEST_F(InputsOfModels, AHeadMayHaveOneLabelForASampleOfManyLabels) {
     data::SampleSpec spec = data.train->spec();
     spec.inputs.push_back({"next", {1}, true, 0, 1});
     const auto programs =
-        std::make_shared<StepPrograms>(config, spec, test::open_device("reference"),
-                                       exec::CompileOptions{{.tune = exec::Tune::kOff}});
+        std::make_shared<StepPrograms>(RankSetup(config, spec, test::open_device("reference"),
+                                                 exec::CompileOptions{{.tune = exec::Tune::kOff}}));
     Trainer trainer(programs);
     data::TensorFile weights = trainer.weights();
     const auto bias = weights.tensors.find("aux1.sentence.bias");

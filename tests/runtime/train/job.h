@@ -78,8 +78,9 @@ struct Job {
   Job(const std::string& toml, std::shared_ptr<plugins::host::Device> device,
       const std::vector<config::Override>& overrides = {})
       : config(test::parse(toml, overrides)), data(open_data(config, "/usr/share/datasets")) {
-    programs = std::make_shared<StepPrograms>(config, data.train->spec(), std::move(device),
-                                              exec::CompileOptions{{.tune = exec::Tune::kOff}});
+    programs =
+        std::make_shared<StepPrograms>(RankSetup(config, data.train->spec(), std::move(device),
+                                                 exec::CompileOptions{{.tune = exec::Tune::kOff}}));
     trainer = std::make_unique<Trainer>(programs);
     loader = std::make_unique<data::Loader>(data.train, train_loader_options(config));
   }

@@ -53,9 +53,9 @@ Numbers joined(const data::TensorFile& file) {
 
 void set_loss_scaling(Job& job, double scale, double good) {
   StepPrograms& programs = *job.programs;
-  void* const state = programs.storage().find(step::kLossScaling);
+  void* const state = programs.rank_model().storage().find(step::kLossScaling);
   ASSERT_NE(state, nullptr);
-  programs.write(state, exec::encode({scale, good, 0}, RT_FLOAT32));
+  exec::write_memory(programs.stream(), state, exec::encode({scale, good, 0}, RT_FLOAT32));
 }
 
 struct Form {
@@ -67,7 +67,7 @@ struct Form {
 bool computes_in_bfloat16(const std::string& backend) {
   if (!test::has_backend(backend)) return false;
   const Job job(kSmallLeNet, backend, mixed("none"));
-  const uint64_t types = job.programs->device()->properties().compute_dtypes;
+  const uint64_t types = job.programs->setup().device->properties().compute_dtypes;
   return (types & RT_DTYPE_BIT(RT_BFLOAT16)) != 0;
 }
 
@@ -206,8 +206,8 @@ TEST(NarrowCopies, FollowUpdatesAndLoadedWeights) {
 // `runtime verify` compares the flat buffers of two devices.
 TEST(NarrowCopies, LieAlikeOnDevicesWithOtherAlignments) {
   Job one(kSmallLeNet, "reference", mixed("bf16")), other(kSmallLeNet, "simulated", mixed("bf16"));
-  ASSERT_LT(one.programs->device()->properties().alignment,
-            other.programs->device()->properties().alignment);
+  ASSERT_LT(one.programs->setup().device->properties().alignment,
+            other.programs->setup().device->properties().alignment);
   const auto& offsets = one.programs->any_compiled().values.buffers.layout.offsets;
   EXPECT_EQ(offsets, other.programs->any_compiled().values.buffers.layout.offsets);
   for (const uint64_t offset : offsets) EXPECT_EQ(offset / 2 % 256, 0u);

@@ -9,7 +9,7 @@ namespace runtime::train {
 namespace {
 
 double flops(const std::string& toml, const std::vector<config::Override>& overrides = {}) {
-  return model_flops(*Job(toml, "reference", overrides).programs);
+  return model_flops(Job(toml, "reference", overrides).programs->setup());
 }
 
 // A linear layer of n inputs and m outputs takes 2 n m forward, as much for the gradient of its

@@ -36,18 +36,19 @@ data::HostTensor vector(const std::vector<double>& values) {
 // Compiles the program of the step again, without the collectives of one layer.
 void leave_out(StepPrograms& programs, const step::StepForm& form, const std::string& layer) {
   StepProgram& p = programs.compiled(form);
-  exec::DeviceTarget target(programs.device(), programs.options().target);
-  step::Step step =
-      step::compile_step({programs.model(), programs.recipe(), programs.strategy(), form}, target);
+  exec::DeviceTarget target(programs.setup().device, programs.setup().options.target);
+  step::Step step = step::compile_step(
+      {programs.setup().model, programs.setup().training, programs.setup().strategy, form}, target);
   const size_t removed = std::erase_if(step.graph.nodes, [&](const graph::Node& node) {
     return node.collective && node.layer == layer;
   });
   if (removed == 0) throw std::runtime_error("there is no collective of '" + layer + "'");
   p.values = std::move(step.values);
-  exec::CompileOptions options = programs.options();
+  exec::CompileOptions options = programs.setup().options;
   options.record = false;
-  p.program = std::make_unique<exec::Program>(std::move(step.graph), programs.device(),
-                                              programs.storage(), programs.arena(), options);
+  p.program =
+      std::make_unique<exec::Program>(std::move(step.graph), programs.setup().device,
+                                      programs.rank_model().storage(), programs.arena(), options);
 }
 
 // Flips a bit of the exponent, in float64. All ranks must call it; only a rank with `own` changes
@@ -76,7 +77,8 @@ class Recorder {
                     : launch::open_device(config_, *rank.registry, rank.place.local_rank, nullptr);
     compile.target.fallback =
         launch::open_fallback(config_, *rank.registry, *device, rank.place.local_rank);
-    programs_ = std::make_shared<StepPrograms>(config_, data_.train->spec(), device, compile);
+    programs_ =
+        std::make_shared<StepPrograms>(RankSetup(config_, data_.train->spec(), device, compile));
     trainer_ = std::make_unique<Trainer>(programs_);
   }
 

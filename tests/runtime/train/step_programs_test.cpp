@@ -32,7 +32,7 @@ TEST(StepPrograms, InputsAndClassesMustFitTheData) {
               testing::AllOf(HasSubstr("3 outputs"), HasSubstr("4 classes")));
   const config::Config c = test::parse(kTiny);
   EXPECT_THAT(test::message_of<ConfigurationError>([&] {
-                StepPrograms(c, {{7}, 3, 0}, test::open_device("reference"), {});
+                StepPrograms(RankSetup(c, {{7}, 3, 0}, test::open_device("reference"), {}));
               }),
               testing::AllOf(HasSubstr("[6]"), HasSubstr("[7]")));
 }

@@ -229,7 +229,7 @@ TEST(ZeroFaults, InAShardIsSeen) {
     TraceOptions o = traced(kSmallLeNet, 3, 4, settings + zero(stage));
     o.after_step = [name = buffer](StepPrograms& programs, Trainer&, int rank, int step) {
       if (rank != 1 || step != 1) return;
-      programs.write_buffer(name, 3 * sizeof(double), exec::encode({0.5}, RT_FLOAT64));
+      programs.rank_model().write_buffer(name, 3 * sizeof(double), exec::encode({0.5}, RT_FLOAT64));
     };
     EXPECT_GT(largest_difference(record(o).trace, one).relative, 1e-2) << stage << buffer;
   }
@@ -282,7 +282,7 @@ Held held(int ranks, int stage) {
     exec::CompileOptions compile{{.tune = exec::Tune::kOff}};
     compile.collectives = rank.collectives;
     const auto programs =
-        std::make_shared<StepPrograms>(config, data.train->spec(), device, compile);
+        std::make_shared<StepPrograms>(RankSetup(config, data.train->spec(), device, compile));
     Trainer trainer(programs);
     data::Loader loader(data.train, train_loader_options(config, trainer.split()));
     for (int i = 0; i < 2; ++i) trainer.step(loader.next(), 0.01);
@@ -290,7 +290,7 @@ Held held(int ranks, int stage) {
     if (!rank.main()) return;
     const exec::MemoryReport& memory = programs->any_compiled().program->memory();
     held = {memory.parameters + memory.gradients_and_state + memory.packed, passing(memory),
-            programs->storage().total_bytes(), device->memory_info().allocated_bytes};
+            programs->rank_model().storage().total_bytes(), device->memory_info().allocated_bytes};
   });
   return held;
 }

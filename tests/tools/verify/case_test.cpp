@@ -11,9 +11,9 @@
 #include "runtime/error.h"
 #include "tests/runtime/support/devices.h"
 #include "tests/tools/verify/operations.h"
+#include "tools/verify/candidates.h"
 #include "tools/verify/replay.h"
 #include "tools/verify/shrink.h"
-#include "tools/verify/ways.h"
 
 namespace runtime::verify {
 namespace {
@@ -97,7 +97,7 @@ TEST_F(CaseFolder, RunsInTheRecordedCandidate) {
   if (!test::has_backend("cpu")) GTEST_SKIP() << "the cpu plugin was not built";
   const auto cpu = test::open_device("cpu");
   const Judge judge(test::open_device("reference"));
-  for (const Way& way : list_ways(*cpu, test::convolution(4), false, nullptr)) {
+  for (const Candidate& way : list_candidates(*cpu, test::convolution(4), false, nullptr)) {
     write_case(path(), make_case(cpu, way.isolated));
     const Replay result = replay(cpu, judge, read_case(path()), "");
     EXPECT_EQ(result.note, "");

@@ -25,8 +25,9 @@ classes = 3
 global_batch_size = 4
 )");
   const data::DatasetPair data = train::open_data(config, "");
-  train::StepPrograms programs(config, data.train->spec(), test::open_device(device, options),
-                               exec::CompileOptions{{.tune = exec::Tune::kOff}});
+  train::StepPrograms programs(train::RankSetup(config, data.train->spec(),
+                                                test::open_device(device, options),
+                                                exec::CompileOptions{{.tune = exec::Tune::kOff}}));
   StepTrace trace(programs);
   EXPECT_EQ(trace.tolerance(), 1e-4);
   return trace.tolerance_with_claims();

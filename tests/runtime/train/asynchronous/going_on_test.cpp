@@ -83,8 +83,8 @@ void on_ranks(int count, const Settings& overrides, const std::function<void(Ran
     const data::DatasetPair data = open_data(config, nullptr);
     exec::CompileOptions options{{.tune = exec::Tune::kOff}};
     options.collectives = &r.collectives;
-    const auto programs = std::make_shared<StepPrograms>(config, data.train->spec(),
-                                                         test::open_device("reference"), options);
+    const auto programs = std::make_shared<StepPrograms>(
+        RankSetup(config, data.train->spec(), test::open_device("reference"), options));
     RankJob job{r, config, data, programs, Trainer(programs)};
     work(job);
   });
@@ -108,7 +108,7 @@ RunResult train(const Part& part, const Settings& overrides, const fs::path& fol
     if (!part.from.empty()) {
       resumed = open_checkpoint(part.from);
       check_resumable(*resumed, job.config, *job.data.train);
-      restore(*resumed, *job.programs);
+      restore(*resumed, job.programs->rank_model());
       job.trainer.set_steps_done(resumed->manifest.state.step);
     }
     RunOptions options;
@@ -230,7 +230,7 @@ data::TensorFile saved_again(const fs::path& from, int ranks, const Settings& ov
   test::TemporaryFolder folder;
   on_ranks(ranks, overrides, [&](RankJob& job) {
     const Resumed resumed = open_checkpoint(from);
-    restore(resumed, *job.programs);
+    restore(resumed, job.programs->rank_model());
     job.trainer.set_steps_done(resumed.manifest.state.step);
     std::optional<Asynchronous> run;
     if (step::is_asynchronous(job.config, ranks))
@@ -239,9 +239,10 @@ data::TensorFile saved_again(const fs::path& from, int ranks, const Settings& ov
     if (run) {
       EXPECT_EQ(run->updates(), 25 * ranks);
     }
-    Checkpoints checkpoints(job.config, *job.programs, *job.data.train, 20,
+    Checkpoints checkpoints(job.config, job.programs->rank_model(), *job.data.train, 20,
                             job.saver(folder.path()), nullptr);
-    job.programs->maximum({0});  // rank 0 has removed what other runs have left in the folder
+    job.programs->setup().maximum(
+        {0});  // rank 0 has removed what other runs have left in the folder
     SavedState state;
     state.step = job.trainer.steps_done();
     checkpoints.save(state);
@@ -298,7 +299,7 @@ TEST(AsynchronousCheckpoints, GiveTheWeightsOfTheBestValidation) {
   const fs::path best = best_checkpoint(folder.path(), {.best = 1});
   ASSERT_NE(best, list_checkpoints(folder.path())[0]) << "the last one is the best";
   Job job(kTiny, "reference");
-  restore(open_checkpoint(best), *job.programs);
+  restore(open_checkpoint(best), job.programs->rank_model());
   EXPECT_THAT(weights, Each(testing::Truly([&](const data::TensorFile& file) {
                 return same_bits(file, job.trainer->weights());
               })));

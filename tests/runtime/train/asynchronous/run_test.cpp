@@ -59,8 +59,8 @@ Outcome train(const Setting& setting) {
     options.collectives = &r.collectives;
     const bool last = r.rank == r.world_size - 1;
     const auto programs = std::make_shared<StepPrograms>(
-        config, data.train->spec(), test::open_device(last ? setting.slow_rank : "reference"),
-        options);
+        RankSetup(config, data.train->spec(),
+                  test::open_device(last ? setting.slow_rank : "reference"), options));
     Trainer trainer(programs);
     Lines reporter;
     RunOptions run;

@@ -101,14 +101,14 @@ Done train(const std::string& toml, const std::string& backend, const fs::path& 
   if (!from.empty()) {
     resumed = open_checkpoint(from);
     check_resumable(*resumed, job.config, *job.data.train);
-    restore(*resumed, *job.programs);
+    restore(*resumed, job.programs->rank_model());
     job.trainer->set_steps_done(resumed->manifest.state.step);
   }
   RunOptions options;
   if (most > 0) options.max_steps = most;
   options.checkpoints = saver_options(job.config, folder, done);
   options.resumed = resumed ? &*resumed : nullptr;
-  Lines reporter(done, job.programs->device()->properties().threads - 1);
+  Lines reporter(done, job.programs->setup().device->properties().threads - 1);
   done.result = run_training(job.config, job.data, *job.programs, *job.trainer, reporter, options);
   done.weights = job.trainer->weights();
   return done;
@@ -176,7 +176,7 @@ TEST(CheckpointsOnDevices, OfOneArePickedUpByAnother) {
   train(kLayers, "cpu", folder.path(), {}, 8);
   const fs::path from = folder.path() / checkpoint_name(8);
   Job here(kLayers, "cpu"), there(kLayers, "reference");
-  for (Job* job : {&here, &there}) restore(open_checkpoint(from), *job->programs);
+  for (Job* job : {&here, &there}) restore(open_checkpoint(from), job->programs->rank_model());
   EXPECT_TRUE(same_bits(here.trainer->weights(), there.trainer->weights()));
   EXPECT_NEAR(here.step()[0], there.step()[0], 1e-5);
 }
@@ -219,7 +219,7 @@ TEST(CheckpointsKept, GiveTheWeightsOfTheBest) {
   const fs::path best = best_checkpoint(folder.path(), {.best = 1});
   EXPECT_EQ(step_of_name(best.filename().string()), done.result.steps - 3);
   Job job(kLayers, "reference");
-  restore(open_checkpoint(best), *job.programs);
+  restore(open_checkpoint(best), job.programs->rank_model());
   EXPECT_TRUE(same_bits(job.trainer->weights(), done.weights));
 }
 
@@ -318,12 +318,12 @@ TEST(CheckpointsThatFail, LeaveEarlierOnesAndNothingElse) {
 
 TEST(RankState, IsWhollyWrittenByOneRank) {
   Job job(kLayers, "reference", {{"optimizer.name", "adamw"}});
-  KeptState kept(*job.programs);
+  KeptState kept(job.programs->rank_model());
   kept.take();
   const data::FileView& file = kept.file();
   std::map<std::string, int> groups;
   for (const auto& [name, tensor] : file.tensors) ++groups[name.substr(0, name.find('/'))];
-  EXPECT_EQ(file.tensors.size(), held_tensors(*job.programs).size());
+  EXPECT_EQ(file.tensors.size(), held_tensors(job.programs->rank_model()).size());
   EXPECT_THAT(groups,
               testing::ElementsAre(testing::Pair("adam_m", 6), testing::Pair("adam_v", 6),
                                    testing::Pair("parameters", 6), testing::Pair("statistics", 2)));
@@ -334,15 +334,15 @@ TEST(RankState, IsWhollyWrittenByOneRank) {
 TEST(KeptStates, AreThoseBehindTheQueuedSteps) {
   for (const std::string backend : {"reference", "simulated"}) {
     Job job(kLayers, backend, {{"optimizer.name", "adamw"}});
-    KeptState kept(*job.programs);
+    KeptState kept(job.programs->rank_model());
     std::map<std::string, const std::byte*> memory;
     for (int i = 0; i < 2; ++i) {
       for (int k = 0; k < 3; ++k) job.trainer->step(job.loader->next(), 0.01);
       kept.take();
-      for (const HeldTensor& held : held_tensors(*job.programs)) {
+      for (const HeldTensor& held : held_tensors(job.programs->rank_model())) {
         const data::TensorView& tensor = kept.file().tensors.at(held.name);
         EXPECT_TRUE(std::vector<std::byte>(tensor.data, tensor.data + tensor.bytes) ==
-                    job.programs->read(held.address, held.bytes()))
+                    exec::read_memory(job.programs->stream(), held.address, held.bytes()))
             << held.name << " on " << backend;
         EXPECT_EQ(memory.emplace(held.name, tensor.data).first->second, tensor.data);
       }

@@ -116,8 +116,8 @@ Trained train(
     const data::DatasetPair data = open_data(config, nullptr);
     exec::CompileOptions options{{.tune = exec::Tune::kOff}};
     options.collectives = collectives;
-    const auto programs = std::make_shared<StepPrograms>(config, data.train->spec(),
-                                                         test::open_device(backend), options);
+    const auto programs = std::make_shared<StepPrograms>(
+        RankSetup(config, data.train->spec(), test::open_device(backend), options));
     Trainer trainer(programs);
     RunOptions run;
     run.max_steps = most;

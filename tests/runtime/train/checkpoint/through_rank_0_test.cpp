@@ -49,17 +49,17 @@ void save(const fs::path& folder, bool through_rank_0, int zero_stage,
         test::parse(kNet, {{"parallelism.zero_stage", std::to_string(zero_stage)}});
     exec::CompileOptions options{{.tune = exec::Tune::kOff}};
     options.collectives = &rank.collectives;
-    StepPrograms programs(config, open_data(config, nullptr).train->spec(),
-                          test::open_device("reference"), options);
+    StepPrograms programs(RankSetup(config, open_data(config, nullptr).train->spec(),
+                                    test::open_device("reference"), options));
     const auto shared = std::shared_ptr<StepPrograms>(&programs, [](StepPrograms*) {});
     const Trainer trainer(shared);
     if (change) change(rank.rank, programs);
-    CheckpointSaver saver(programs, {.folder = folder,
-                                     .configuration = "text",
-                                     .finite = true,
-                                     .on_main = on_main_of(rank),
-                                     .note = [](const std::string&) {},
-                                     .through_rank_0 = through_rank_0});
+    CheckpointSaver saver(programs.rank_model(), {.folder = folder,
+                                                  .configuration = "text",
+                                                  .finite = true,
+                                                  .on_main = on_main_of(rank),
+                                                  .note = [](const std::string&) {},
+                                                  .through_rank_0 = through_rank_0});
     SavedState state;
     state.step = 7;
     state.mesh = {2, 1, 1};
@@ -71,7 +71,7 @@ void save(const fs::path& folder, bool through_rank_0, int zero_stage,
 
 // The statistics of each rank, which no other rank has, differ.
 void mark(int rank, StepPrograms& programs) {
-  for (const HeldTensor& held : held_tensors(programs)) {
+  for (const HeldTensor& held : held_tensors(programs.rank_model())) {
     if (!held.name.starts_with(kStatisticsGroup)) continue;
     const std::vector<float> numbers(static_cast<size_t>(held.slice.elements()),
                                      static_cast<float>(rank + 1));
@@ -107,20 +107,20 @@ TEST(ThroughRank0, NamesTheRankWhoseNumbersAreNotFinite) {
     const config::Config config = test::parse(kNet);
     exec::CompileOptions options{{.tune = exec::Tune::kOff}};
     options.collectives = &rank.collectives;
-    StepPrograms programs(config, open_data(config, nullptr).train->spec(),
-                          test::open_device("reference"), options);
+    StepPrograms programs(RankSetup(config, open_data(config, nullptr).train->spec(),
+                                    test::open_device("reference"), options));
     programs.any_compiled();
-    for (const HeldTensor& held : held_tensors(programs)) {
+    for (const HeldTensor& held : held_tensors(programs.rank_model())) {
       const float nan = std::numeric_limits<float>::quiet_NaN();
       if (rank.rank == 1 && held.name.starts_with(kStatisticsGroup))
         programs.stream().copy(held.address, &nan, sizeof(nan));
     }
-    CheckpointSaver saver(programs, {.folder = folder.path(),
-                                     .configuration = "text",
-                                     .finite = true,
-                                     .on_main = on_main_of(rank),
-                                     .note = [](const std::string&) {},
-                                     .through_rank_0 = true});
+    CheckpointSaver saver(programs.rank_model(), {.folder = folder.path(),
+                                                  .configuration = "text",
+                                                  .finite = true,
+                                                  .on_main = on_main_of(rank),
+                                                  .note = [](const std::string&) {},
+                                                  .through_rank_0 = true});
     saver.save({});
     saver.finish();
   });

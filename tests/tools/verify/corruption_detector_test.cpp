@@ -1,5 +1,5 @@
 // Detects a value that changes although no operation has written it.
-#include "tools/verify/witness.h"
+#include "tools/verify/corruption_detector.h"
 
 #include <gtest/gtest.h>
 
@@ -19,19 +19,19 @@ graph::Value value(const std::string& name, graph::Dims dims) {
   return v;
 }
 
-TEST(Witness, SeesAChangeBetweenWriterAndReader) {
+TEST(CorruptionDetector, SeesAChangeBetweenWriterAndReader) {
   graph::Graph graph;
   const graph::ValueId a = graph.add_value(value("a", {2})), b = graph.add_value(value("b", {2}));
-  Witness witness(graph);
-  witness.wrote(a, float_tensor({1, 2}), 3);
-  EXPECT_EQ(witness.changed_since(a, float_tensor({1, 2}), 4), std::nullopt);
-  EXPECT_EQ(witness.changed_since(a, float_tensor({1, 5}), 6), 3u);
+  CorruptionDetector detector(graph);
+  detector.wrote(a, float_tensor({1, 2}), 3);
+  EXPECT_EQ(detector.changed_since(a, float_tensor({1, 2}), 4), std::nullopt);
+  EXPECT_EQ(detector.changed_since(a, float_tensor({1, 5}), 6), 3u);
   // A value that was never written is recorded at its first reader.
-  EXPECT_EQ(witness.changed_since(b, float_tensor({7, 7}), 4), std::nullopt);
-  EXPECT_EQ(witness.changed_since(b, float_tensor({7, 8}), 9), 4u);
+  EXPECT_EQ(detector.changed_since(b, float_tensor({7, 7}), 4), std::nullopt);
+  EXPECT_EQ(detector.changed_since(b, float_tensor({7, 8}), 9), 4u);
 }
 
-TEST(Witness, WritingAViewChangesWhatItOverlaps) {
+TEST(CorruptionDetector, WritingAViewChangesWhatItOverlaps) {
   graph::Graph graph;
   const graph::ValueId whole = graph.add_value(value("whole", {4}));
   graph::Value part = value("part", {2});
@@ -40,12 +40,12 @@ TEST(Witness, WritingAViewChangesWhatItOverlaps) {
   const graph::ValueId second = graph.add_value(part);
   part.offset = 0;
   const graph::ValueId first = graph.add_value(part);
-  Witness witness(graph);
-  witness.wrote(whole, float_tensor({1, 2, 3, 4}), 0);
-  witness.wrote(first, float_tensor({1, 2}), 1);
-  witness.wrote(second, float_tensor({5, 6}), 2);
-  EXPECT_EQ(witness.changed_since(whole, float_tensor({1, 2, 5, 6}), 3), std::nullopt);
-  EXPECT_EQ(witness.changed_since(first, float_tensor({1, 9}), 3), 1u);
+  CorruptionDetector detector(graph);
+  detector.wrote(whole, float_tensor({1, 2, 3, 4}), 0);
+  detector.wrote(first, float_tensor({1, 2}), 1);
+  detector.wrote(second, float_tensor({5, 6}), 2);
+  EXPECT_EQ(detector.changed_since(whole, float_tensor({1, 2, 5, 6}), 3), std::nullopt);
+  EXPECT_EQ(detector.changed_since(first, float_tensor({1, 9}), 3), 1u);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Lists candidates of an operation, also without the post-operations that a device does not fuse.
-#include "tools/verify/ways.h"
+#include "tools/verify/candidates.h"
 
 #include <algorithm>
 #include <set>
@@ -58,9 +58,10 @@ Support ask(Device& device, const Operation& operation) {
   }
 }
 
-class Ways {
+class Candidates {
  public:
-  Ways(Device& device, const IsolatedOperation& isolated) : device_(device), isolated_(isolated) {}
+  Candidates(Device& device, const IsolatedOperation& isolated)
+      : device_(device), isolated_(isolated) {}
 
   void add(const Operation& question, const std::optional<Operation>& forward) {
     const Support support = ask(device_, question);
@@ -69,12 +70,12 @@ class Ways {
     // Post-operations that are not fused need their operands in the canonical layout, so such
     // candidates are taken only while the list is empty.
     if (!fuses_all && !list_.empty()) return;
-    for (const rt_candidate& candidate : support.candidates) {
-      Way way{isolated_, candidate.implementation, support.post_ops_fused};
-      way.isolated.operation = with_candidate(question, candidate);
-      way.isolated.forward = forward;
-      if (seen_.insert(layouts_and_algorithm(way.isolated.operation)).second)
-        list_.push_back(std::move(way));
+    for (const rt_candidate& offered : support.candidates) {
+      Candidate candidate{isolated_, offered.implementation, support.post_ops_fused};
+      candidate.isolated.operation = with_candidate(question, offered);
+      candidate.isolated.forward = forward;
+      if (seen_.insert(layouts_and_algorithm(candidate.isolated.operation)).second)
+        list_.push_back(std::move(candidate));
     }
   }
 
@@ -89,13 +90,13 @@ class Ways {
     list_.push_back({isolated_, support.candidates[0].implementation, support.post_ops_fused});
   }
 
-  std::vector<Way> take() { return std::move(list_); }
+  std::vector<Candidate> take() { return std::move(list_); }
 
  private:
   Device& device_;
   const IsolatedOperation& isolated_;
   std::set<std::vector<uint64_t>> seen_;
-  std::vector<Way> list_;
+  std::vector<Candidate> list_;
 };
 
 // Returns a post-operation as an operation of its own, which is applied to `y`.
@@ -135,8 +136,8 @@ IsolatedOperation trimmed(IsolatedOperation isolated, uint32_t fused) {
 
 }  // namespace
 
-std::vector<Way> list_ways(Device& device, const IsolatedOperation& isolated, bool own_layouts,
-                           std::string* reason) {
+std::vector<Candidate> list_candidates(Device& device, const IsolatedOperation& isolated,
+                                       bool own_layouts, std::string* reason) {
   const IsolatedOperation canonical = in_canonical_layouts(isolated);
   for (const Operation* operation :
        {canonical.forward ? &*canonical.forward : nullptr, &canonical.operation}) {
@@ -146,36 +147,37 @@ std::vector<Way> list_ways(Device& device, const IsolatedOperation& isolated, bo
     if (reason != nullptr) *reason = support.reason;
     return {};
   }
-  Ways ways(device, isolated);
+  Candidates candidates(device, isolated);
   if (own_layouts) {
     Operation recorded = isolated.operation;
     recorded.algorithm = 0;
-    if (isolated.operation.algorithm == 0) ways.add_own_choice();
-    ways.add(recorded, isolated.forward);
+    if (isolated.operation.algorithm == 0) candidates.add_own_choice();
+    candidates.add(recorded, isolated.forward);
   }
-  ways.add(canonical.operation, canonical.forward);
+  candidates.add(canonical.operation, canonical.forward);
   // A backward follows the layouts of its forward.
-  if (!isolated.forward) ways.add(with_any_layouts(isolated.operation), canonical.forward);
-  return ways.take();
+  if (!isolated.forward) candidates.add(with_any_layouts(isolated.operation), canonical.forward);
+  return candidates.take();
 }
 
-bool is_same_way(const Way& way, const IsolatedOperation& isolated) {
+bool is_same_candidate(const Candidate& candidate, const IsolatedOperation& isolated) {
   const auto forward = [](const IsolatedOperation& i) {
     return i.forward ? layouts_and_algorithm(*i.forward) : std::vector<uint64_t>();
   };
-  return way.fused >= isolated.operation.post_ops.size() &&
-         layouts_and_algorithm(way.isolated.operation) ==
+  return candidate.fused >= isolated.operation.post_ops.size() &&
+         layouts_and_algorithm(candidate.isolated.operation) ==
              layouts_and_algorithm(isolated.operation) &&
-         forward(way.isolated) == forward(isolated);
+         forward(candidate.isolated) == forward(isolated);
 }
 
-HostTensors run_way(const std::shared_ptr<Device>& device, const Way& way) {
-  const IsolatedOperation& whole = way.isolated;
-  if (way.fused >= whole.operation.post_ops.size()) return run_isolated(device, whole).outputs;
-  HostTensors outputs = run_isolated(device, trimmed(whole, way.fused)).outputs;
+HostTensors run_candidate(const std::shared_ptr<Device>& device, const Candidate& candidate) {
+  const IsolatedOperation& whole = candidate.isolated;
+  if (candidate.fused >= whole.operation.post_ops.size())
+    return run_isolated(device, whole).outputs;
+  HostTensors outputs = run_isolated(device, trimmed(whole, candidate.fused)).outputs;
   rt_tensor_desc tensor = whole.operation.outputs[0];
   tensor.layout = RT_LAYOUT_CANONICAL;
-  for (size_t i = way.fused; i < whole.operation.post_ops.size(); ++i) {
+  for (size_t i = candidate.fused; i < whole.operation.post_ops.size(); ++i) {
     const plugins::host::PostOp& post = whole.operation.post_ops[i];
     if (post.kind == RT_POST_STORE) {
       outputs.push_back(outputs[0]);
@@ -187,16 +189,17 @@ HostTensors run_way(const std::shared_ptr<Device>& device, const Way& way) {
   return outputs;
 }
 
-std::string describe(Device& device, const Way& way) {
-  const Operation& operation = way.isolated.operation;
-  std::string text = way.implementation + " (algorithm " + std::to_string(operation.algorithm);
+std::string describe(Device& device, const Candidate& candidate) {
+  const Operation& operation = candidate.isolated.operation;
+  std::string text =
+      candidate.implementation + " (algorithm " + std::to_string(operation.algorithm);
   for (const auto* list : {&operation.inputs, &operation.outputs}) {
     for (const rt_tensor_desc& tensor : *list) {
       if (tensor.layout != RT_LAYOUT_CANONICAL) text += ", " + device.layout_name(tensor);
     }
   }
-  if (way.fused < operation.post_ops.size())
-    text += ", " + std::to_string(operation.post_ops.size() - way.fused) +
+  if (candidate.fused < operation.post_ops.size())
+    text += ", " + std::to_string(operation.post_ops.size() - candidate.fused) +
             " post-operations as operations of their own";
   return text + ")";
 }

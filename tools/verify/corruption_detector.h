@@ -1,6 +1,6 @@
 // Detects that a value of a program changes although no operation has written it.
-#ifndef TOOLS_VERIFY_WITNESS_H_
-#define TOOLS_VERIFY_WITNESS_H_
+#ifndef TOOLS_VERIFY_CORRUPTION_DETECTOR_H_
+#define TOOLS_VERIFY_CORRUPTION_DETECTOR_H_
 
 #include <map>
 #include <optional>
@@ -12,9 +12,9 @@ namespace runtime::verify {
 
 // Remembers a hash of each value from when it was last written or first read. One thread uses an
 // object; the graph is borrowed.
-class Witness {
+class CorruptionDetector {
  public:
-  explicit Witness(const graph::Graph& graph) : graph_(graph) {}
+  explicit CorruptionDetector(const graph::Graph& graph) : graph_(graph) {}
 
   // Call it when `node` has written the value. Values that overlap it are forgotten.
   void wrote(graph::ValueId id, const data::HostTensor& tensor, size_t node);
@@ -36,4 +36,4 @@ class Witness {
 
 }  // namespace runtime::verify
 
-#endif  // TOOLS_VERIFY_WITNESS_H_
+#endif  // TOOLS_VERIFY_CORRUPTION_DETECTOR_H_

@@ -1,5 +1,5 @@
 // Hands out checked handles for objects of plugins, and knows those that have been destroyed.
-#include "plugins/validate/ledger.h"
+#include "plugins/validate/tracker.h"
 
 #include <stdexcept>
 
@@ -16,16 +16,16 @@ const char* to_string(Kind kind) {
   return kNames[static_cast<int>(kind)];
 }
 
-Findings& Object::findings() const { return instance.ledger.findings; }
+Findings& Object::findings() const { return instance.tracker.findings; }
 
-void* Ledger::adopt(std::unique_ptr<Object> object) {
+void* Tracker::adopt(std::unique_ptr<Object> object) {
   const std::lock_guard lock(mutex);
   Object* const handle = object.get();
   objects.emplace(handle, std::move(object));
   return handle;
 }
 
-void Ledger::bury(Object& object) {
+void Tracker::bury(Object& object) {
   object.alive = false;
   dead.push_back(&object);
   if (dead.size() <= kMostDead) return;
@@ -33,29 +33,29 @@ void Ledger::bury(Object& object) {
   dead.pop_front();
 }
 
-Object* Ledger::find(const void* handle) {
+Object* Tracker::find(const void* handle) {
   const std::lock_guard lock(mutex);
   const auto found = objects.find(handle);
   return found == objects.end() ? nullptr : found->second.get();
 }
 
 void expect_alive(const Object& object, const char* call) {
-  Ledger& ledger = object.ledger();
+  Tracker& tracker = object.tracker();
   bool alive;
   {
-    const std::lock_guard lock(ledger.mutex);
+    const std::lock_guard lock(tracker.mutex);
     alive = object.alive;
   }
   if (!alive)
-    ledger.findings.fault(Guilty::kRuntime, object.name + ": " + call,
-                          std::string("the ") + to_string(object.kind) + " was destroyed before");
+    tracker.findings.fault(Offender::kRuntime, object.name + ": " + call,
+                           std::string("the ") + to_string(object.kind) + " was destroyed before");
 }
 
 Turn::Turn(Object& object, const char* call) : object_(object) {
   expect_alive(object, call);
   const char* other = nullptr;
   {
-    const std::lock_guard lock(object.ledger().mutex);
+    const std::lock_guard lock(object.tracker().mutex);
     other = object.call;
     if (other == nullptr) {
       object.call = call;
@@ -63,13 +63,13 @@ Turn::Turn(Object& object, const char* call) : object_(object) {
     }
   }
   if (other != nullptr)
-    object.findings().fault(Guilty::kRuntime, object.name + ": " + call,
+    object.findings().fault(Offender::kRuntime, object.name + ": " + call,
                             std::string("another thread is in its ") + other +
                                 " at the same time; the host serializes the calls");
 }
 
 Turn::~Turn() {
-  const std::lock_guard lock(object_.ledger().mutex);
+  const std::lock_guard lock(object_.tracker().mutex);
   object_.call = nullptr;
 }
 

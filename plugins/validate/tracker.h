@@ -1,7 +1,7 @@
 // What the validated plugins of a registry have in common: the state that every call is checked
 // against.
-#ifndef PLUGINS_VALIDATE_LEDGER_H_
-#define PLUGINS_VALIDATE_LEDGER_H_
+#ifndef PLUGINS_VALIDATE_TRACKER_H_
+#define PLUGINS_VALIDATE_TRACKER_H_
 
 #include <deque>
 #include <memory>
@@ -18,11 +18,11 @@
 
 namespace plugins::validate {
 
-struct Ledger;
+struct Tracker;
 
 // One instance of a plugin that is validated. Its address is the `self` of the checking tables.
 struct Instance {
-  Ledger& ledger;
+  Tracker& tracker;
   std::string name;
   void* self = nullptr;  // of the plugin
   host::Tables plain;
@@ -46,11 +46,11 @@ struct Object {
   const Kind kind;
   Instance& instance;          // lives until no call can come any more
   std::string name;            // for findings: "cpu:0 stream 1"
-  bool alive = true;           // guarded by Ledger::mutex, as the rest
+  bool alive = true;           // guarded by Tracker::mutex, as the rest
   const char* call = nullptr;  // the call that works with the object now
   std::thread::id caller;
   Findings& findings() const;
-  Ledger& ledger() const { return instance.ledger; }
+  Tracker& tracker() const { return instance.tracker; }
 };
 
 // A collective that runs beside the streams. Nobody may write its buffers, nor read what it
@@ -62,8 +62,8 @@ struct Flight {
   std::string what;
 };
 
-struct Ledger {
-  explicit Ledger(std::function<void(const std::string&)> log) : findings(std::move(log)) {}
+struct Tracker {
+  explicit Tracker(std::function<void(const std::string&)> log) : findings(std::move(log)) {}
   Findings findings;
   std::mutex mutex;  // guards everything below
   Clock host;        // the work that the host knows to have run
@@ -72,7 +72,7 @@ struct Ledger {
   std::deque<const void*> dead;  // in the order in which they were destroyed
   std::vector<Flight> flights;
 
-  // The handle of a new object, which the ledger owns.
+  // The handle of a new object, which the tracker owns.
   void* adopt(std::unique_ptr<Object> object);
   // Marks an object as destroyed, and forgets those that were destroyed long ago. The caller holds
   // the mutex.
@@ -109,4 +109,4 @@ T& as(Handle* handle) {
 
 }  // namespace plugins::validate
 
-#endif  // PLUGINS_VALIDATE_LEDGER_H_
+#endif  // PLUGINS_VALIDATE_TRACKER_H_

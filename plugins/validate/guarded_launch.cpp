@@ -1,5 +1,5 @@
 // Launches a plan twice on copies with different poison, and compares results, operands and guards.
-#include "plugins/validate/trial.h"
+#include "plugins/validate/guarded_launch.h"
 
 #include <algorithm>
 #include <cstring>
@@ -35,8 +35,9 @@ std::byte* pointer_to(uintptr_t address) {
 
 }  // namespace
 
-Trial::Trial(PlanObject& plan, StreamObject& stream, const rt_launch& launch,
-             const std::vector<Operand>& operands, const std::string& where, rt_error* error)
+GuardedLaunch::GuardedLaunch(PlanObject& plan, StreamObject& stream, const rt_launch& launch,
+                             const std::vector<Operand>& operands, const std::string& where,
+                             rt_error* error)
     : plan_(plan),
       stream_(stream),
       launch_(launch),
@@ -44,11 +45,12 @@ Trial::Trial(PlanObject& plan, StreamObject& stream, const rt_launch& launch,
       where_(where),
       error_(error) {}
 
-void Trial::fault(Guilty guilty, const Operand& operand, const std::string& what) const {
-  plan_.findings().fault(guilty, where_ + ": " + to_string(operand), what);
+void GuardedLaunch::fault(Offender offender, const Operand& operand,
+                          const std::string& what) const {
+  plan_.findings().fault(offender, where_ + ": " + to_string(operand), what);
 }
 
-void Trial::run() {
+void GuardedLaunch::run() {
   lay_out();
   if (bytes_ > stream_.device->largest_buffer()) {
     return require(stream_.device->instance.plain.kernel->launch(plan_.plain, stream_.plain,
@@ -65,7 +67,7 @@ void Trial::run() {
   copy_results();
 }
 
-void Trial::lay_out() {
+void GuardedLaunch::lay_out() {
   const uint64_t alignment = std::max<uint64_t>(stream_.device->properties.alignment, 64);
   for (const Operand& operand : operands_) {
     auto place = std::find_if(places_.begin(), places_.end(),
@@ -83,7 +85,7 @@ void Trial::lay_out() {
   bytes_ = round_up(bytes_ + kGuardBytes, alignment);
 }
 
-void Trial::reserve() {
+void GuardedLaunch::reserve() {
   if (stream_.scratch_bytes >= bytes_) return;
   DeviceObject& device = *stream_.device;
   const rt_device_api& api = device.api();
@@ -98,13 +100,13 @@ void Trial::reserve() {
   device.own_bytes += bytes_;
 }
 
-const Trial::Place& Trial::place_of(const void* address) const {
+const GuardedLaunch::Place& GuardedLaunch::place_of(const void* address) const {
   return *std::find_if(places_.begin(), places_.end(), [&](const Place& place) {
     return place.address == reinterpret_cast<uintptr_t>(address);
   });
 }
 
-void Trial::launch_once() {
+void GuardedLaunch::launch_once() {
   const auto moved = [&](const void* address, uint64_t bytes) -> std::byte* {
     return bytes == 0 ? nullptr : memory() + place_of(address).offset;
   };
@@ -124,7 +126,7 @@ void Trial::launch_once() {
   require(plan_.instance.plain.kernel->launch(plan_.plain, stream_.plain, &launch, error_));
 }
 
-Trial::Image Trial::launch_with(std::byte poison) {
+GuardedLaunch::Image GuardedLaunch::launch_with(std::byte poison) {
   const auto copy = [&](void* to, const void* from, uint64_t bytes) {
     require(stream_.api().copy(stream_.plain, to, from, bytes, error_));
   };
@@ -148,7 +150,7 @@ Trial::Image Trial::launch_with(std::byte poison) {
   return image;
 }
 
-void Trial::check_guards(const Image& image) const {
+void GuardedLaunch::check_guards(const Image& image) const {
   const auto is_guard = [](std::byte b) { return b == kGuard; };
   const auto check = [&](uint64_t begin, uint64_t end, const Operand& nearest, bool behind) {
     const auto first = image.after.begin() + static_cast<std::ptrdiff_t>(begin),
@@ -156,7 +158,7 @@ void Trial::check_guards(const Image& image) const {
     const auto at = std::find_if_not(first, last, is_guard);
     if (at == last) return;
     const auto distance = behind ? at - first + 1 : last - at;
-    fault(Guilty::kPlugin, nearest,
+    fault(Offender::kPlugin, nearest,
           "the kernel writes a byte " + std::to_string(distance) +
               (behind ? " behind the end of it" : " in front of it"));
   };
@@ -167,23 +169,23 @@ void Trial::check_guards(const Image& image) const {
   }
 }
 
-void Trial::check_inputs(const Image& image) const {
+void GuardedLaunch::check_inputs(const Image& image) const {
   for (const Place& place : places_) {
     if (place.written) continue;
     const std::byte* const before = image.before.data() + place.offset;
     const std::byte* const after = image.after.data() + place.offset;
     const auto [at, other] = std::mismatch(before, before + place.bytes, after);
     if (at == before + place.bytes) continue;
-    fault(Guilty::kPlugin, *place.operand,
+    fault(Offender::kPlugin, *place.operand,
           "the kernel changes byte " + std::to_string(at - before) + " of what it may only read");
   }
 }
 
-void Trial::compare(const Image& first, const Image& second) {
+void GuardedLaunch::compare(const Image& first, const Image& second) {
   for (const Place& place : places_) {
     if (place.read && std::memcmp(first.before.data() + place.offset,
                                   second.before.data() + place.offset, place.bytes) != 0)
-      fault(Guilty::kRuntime, *place.operand,
+      fault(Offender::kRuntime, *place.operand,
             "something that is not ordered with this launch changes it at the same time");
     if (!place.written || std::string_view(place.operand->role) == "workspace") continue;
     if (!place.read) check_written(place, first, second);
@@ -193,7 +195,8 @@ void Trial::compare(const Image& first, const Image& second) {
 
 // A canonical result has no padding, so every element is written: none holds the first poison after
 // the first launch and the other one after the second.
-void Trial::check_written(const Place& place, const Image& first, const Image& second) const {
+void GuardedLaunch::check_written(const Place& place, const Image& first,
+                                  const Image& second) const {
   if (!place.operand->canonical) return;
   const std::size_t step = element_bytes(place.operand->dtype);
   const auto all = [&](const Image& image, uint64_t at, std::byte value) {
@@ -203,7 +206,7 @@ void Trial::check_written(const Place& place, const Image& first, const Image& s
   for (uint64_t i = 0; i + step <= place.bytes; i += step) {
     const uint64_t at = place.offset + i;
     if (all(first, at, kPoison) && all(second, at, kOtherPoison))
-      fault(Guilty::kPlugin, *place.operand,
+      fault(Offender::kPlugin, *place.operand,
             "element " + std::to_string(i / step) +
                 " is not written, or not in the order of the stream");
   }
@@ -211,7 +214,7 @@ void Trial::check_written(const Place& place, const Image& first, const Image& s
 
 // Bytes that no launch has written may differ where a result has padding: in foreign layouts and in
 // saved data.
-void Trial::compare(const Place& place, const Image& first, const Image& second) {
+void GuardedLaunch::compare(const Place& place, const Image& first, const Image& second) {
   std::vector<std::byte> a(
       first.after.begin() + static_cast<std::ptrdiff_t>(place.offset),
       first.after.begin() + static_cast<std::ptrdiff_t>(place.offset + place.bytes));
@@ -228,7 +231,7 @@ void Trial::compare(const Place& place, const Image& first, const Image& second)
     const Image third = launch_with(kPoison);
     const bool same = std::memcmp(third.after.data() + place.offset,
                                   first.after.data() + place.offset, place.bytes) == 0;
-    fault(Guilty::kPlugin, *place.operand,
+    fault(Offender::kPlugin, *place.operand,
           same ? "the result depends on what its memory or the workspace held before the launch"
                : "the plan is deterministic, but a second launch gives other bits");
   }
@@ -237,13 +240,13 @@ void Trial::compare(const Place& place, const Image& first, const Image& second)
   const double limit = 2 * std::max(plan_.tolerance, epsilon_of(dtype));
   const double difference = relative_difference(a, b, dtype);
   if (difference <= limit) return;
-  fault(Guilty::kPlugin, *place.operand,
+  fault(Offender::kPlugin, *place.operand,
         "two launches differ by " + std::to_string(difference) +
             ", more than twice the tolerance that the plugin claims, " +
             std::to_string(plan_.tolerance));
 }
 
-void Trial::copy_results() {
+void GuardedLaunch::copy_results() {
   for (const Place& place : places_) {
     if (!place.written || std::string_view(place.operand->role) == "workspace") continue;
     require(stream_.api().copy(stream_.plain, pointer_to(place.address), memory() + place.offset,

@@ -1,5 +1,5 @@
 // Hashes values when they are written, and compares the hashes later.
-#include "tools/verify/witness.h"
+#include "tools/verify/corruption_detector.h"
 
 #include <functional>
 #include <string_view>
@@ -15,13 +15,14 @@ size_t hash_of(const data::HostTensor& tensor) {
 
 }  // namespace
 
-void Witness::wrote(graph::ValueId id, const data::HostTensor& tensor, size_t node) {
+void CorruptionDetector::wrote(graph::ValueId id, const data::HostTensor& tensor, size_t node) {
   forget_overlapping(id);
   seen_[id] = {hash_of(tensor), node};
 }
 
-std::optional<size_t> Witness::changed_since(graph::ValueId id, const data::HostTensor& tensor,
-                                             size_t node) {
+std::optional<size_t> CorruptionDetector::changed_since(graph::ValueId id,
+                                                        const data::HostTensor& tensor,
+                                                        size_t node) {
   const size_t hash = hash_of(tensor);
   const auto [at, is_new] = seen_.try_emplace(id, Seen{hash, node});
   if (is_new || at->second.hash == hash) return std::nullopt;
@@ -29,14 +30,14 @@ std::optional<size_t> Witness::changed_since(graph::ValueId id, const data::Host
 }
 
 // Returns the offset in bytes within the storage of the value.
-uint64_t Witness::begin_of(graph::ValueId id) const {
+uint64_t CorruptionDetector::begin_of(graph::ValueId id) const {
   uint64_t offset = 0;
   for (; graph_.value(id).base != graph::kNone; id = graph_.value(id).base)
     offset += graph_.value(id).offset;
   return offset;
 }
 
-void Witness::forget_overlapping(graph::ValueId id) {
+void CorruptionDetector::forget_overlapping(graph::ValueId id) {
   const graph::ValueId storage = graph_.storage(id);
   const uint64_t begin = begin_of(id), end = begin + graph::canonical_bytes(graph_.value(id));
   std::erase_if(seen_, [&](const auto& item) {

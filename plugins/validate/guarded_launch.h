@@ -1,6 +1,6 @@
 // Runs a launch on copies of its operands, between guards, twice.
-#ifndef PLUGINS_VALIDATE_TRIAL_H_
-#define PLUGINS_VALIDATE_TRIAL_H_
+#ifndef PLUGINS_VALIDATE_GUARDED_LAUNCH_H_
+#define PLUGINS_VALIDATE_GUARDED_LAUNCH_H_
 
 #include <cstddef>
 #include <vector>
@@ -9,15 +9,15 @@
 
 namespace plugins::validate {
 
-// One launch on trial. It copies the operands into memory of its own on the device, each between
-// guard bytes, fills what the kernel shall write with a poison value, launches, and reads
+// A launch between guards. It copies the operands into memory of its own on the device, each
+// between guard bytes, fills what the kernel shall write with a poison value, launches, and reads
 // everything back behind the launch, on the same stream. It does so twice with different poison.
 // Equivalent to: memcheck and initcheck of compute-sanitizer.
-class Trial {
+class GuardedLaunch {
  public:
-  // Everything must outlive the trial. `where` names the launch.
-  Trial(PlanObject& plan, StreamObject& stream, const rt_launch& launch,
-        const std::vector<Operand>& operands, const std::string& where, rt_error* error);
+  // Everything must outlive the object. `where` names the launch.
+  GuardedLaunch(PlanObject& plan, StreamObject& stream, const rt_launch& launch,
+                const std::vector<Operand>& operands, const std::string& where, rt_error* error);
 
   // Faults the plugin if it writes beyond an operand or to an input, leaves bytes of a result
   // unwritten, or if a result depends on what memory held before. Then copies the results to the
@@ -29,12 +29,12 @@ class Trial {
   // The place of an operand; operands with the same address share one.
   struct Place {
     uintptr_t address = 0;
-    uint64_t offset = 0, bytes = 0;  // in the memory of the trial
+    uint64_t offset = 0, bytes = 0;  // in that memory
     bool read = false, written = false;
     const Operand* operand =
         nullptr;  // the one that names it: one that is written, if there is one
   };
-  // The memory of the trial after a launch, and the inputs as they were before it.
+  // That memory after a launch, and the inputs as they were before it.
   struct Image {
     std::vector<std::byte> before, after;
   };
@@ -51,7 +51,7 @@ class Trial {
   void compare(const Place& place, const Image& first, const Image& second);
   void check_written(const Place& place, const Image& first, const Image& second) const;
   void copy_results();
-  [[noreturn]] void fault(Guilty guilty, const Operand& operand, const std::string& what) const;
+  [[noreturn]] void fault(Offender offender, const Operand& operand, const std::string& what) const;
 
   PlanObject& plan_;
   StreamObject& stream_;
@@ -60,9 +60,9 @@ class Trial {
   const std::string& where_;
   rt_error* const error_;
   std::vector<Place> places_;
-  uint64_t bytes_ = 0;  // of the memory of the trial
+  uint64_t bytes_ = 0;  // of that memory
 };
 
 }  // namespace plugins::validate
 
-#endif  // PLUGINS_VALIDATE_TRIAL_H_
+#endif  // PLUGINS_VALIDATE_GUARDED_LAUNCH_H_

@@ -1,5 +1,5 @@
-// Queues calls for the owner's thread, which polls MPI with naps and completes or aborts them.
-#include "owner.h"
+// Queues calls for the progress thread, which polls MPI with naps and completes or aborts them.
+#include "progress_thread.h"
 
 #include <sys/prctl.h>
 
@@ -20,11 +20,11 @@ using rt::sdk::format;
 constexpr int kTag = 1;
 constexpr auto kGrace = 250ms;  // for calls that run when a communicator is destroyed
 
-// How the owner's thread polls MPI: first without pauses, then with sleeps of about 1/kNapFraction
+// How the progress thread polls MPI: first without pauses, then with sleeps of about 1/kNapFraction
 // of the time waited so far, so that the relative delay of a result stays small. While no other
 // thread of this rank is blocked in wait() for a result, sleeping leaves the core to other work.
 // While one is, the core would be idle, and an idle core takes 50 us and more to wake up; so the
-// owner's thread then polls longer without pauses.
+// progress's thread then polls longer without pauses.
 constexpr Clock::duration kSpin = 5us;
 constexpr Clock::duration kSpinOfWaiter = 1ms;
 constexpr Clock::duration kShortestNap = 20us;
@@ -52,15 +52,15 @@ bool is_done(MPI_Request& request, const rt_collective& call, uint64_t expected)
 
 }  // namespace
 
-std::shared_ptr<Owner> Owner::start(const Team& team) {
-  std::shared_ptr<Owner> owner(new Owner(team));
-  // The thread shares ownership of the Owner, because close() leaves a thread behind that hangs in
-  // MPI.
-  owner->thread_ = std::thread([owner] { owner->run(); });
-  return owner;
+std::shared_ptr<ProgressThread> ProgressThread::start(const Team& team) {
+  std::shared_ptr<ProgressThread> progress(new ProgressThread(team));
+  // The thread shares ownership of the ProgressThread, because close() leaves a thread behind that
+  // hangs in MPI.
+  progress->thread_ = std::thread([progress] { progress->run(); });
+  return progress;
 }
 
-std::shared_ptr<Call> Owner::submit(const rt_collective& collective) {
+std::shared_ptr<Call> ProgressThread::submit(const rt_collective& collective) {
   auto call = std::make_shared<Call>();
   call->collective = collective;
   if (team_.all_reduces == nullptr || !team_.all_reduces->takes(collective))
@@ -78,14 +78,14 @@ std::shared_ptr<Call> Owner::submit(const rt_collective& collective) {
   return team_.all_reduces->is_sent(*call->shared) ? call : submit(call);
 }
 
-std::shared_ptr<Call> Owner::submit(std::function<void()> task, bool meets) {
+std::shared_ptr<Call> ProgressThread::submit(std::function<void()> task, bool meets) {
   auto call = std::make_shared<Call>();
   call->task = std::move(task);
   call->meets = meets;
   return submit(std::move(call));
 }
 
-std::shared_ptr<Call> Owner::submit(std::shared_ptr<Call> call) {
+std::shared_ptr<Call> ProgressThread::submit(std::shared_ptr<Call> call) {
   const std::lock_guard lock(mutex_);
   if (failure_) throw Error(*failure_);
   call->queued = true;
@@ -96,7 +96,7 @@ std::shared_ptr<Call> Owner::submit(std::shared_ptr<Call> call) {
 
 // Does what can be done for an all-reduce in shared memory, and waits for the rest until the
 // deadline. Returns whether it is over, in whatever way.
-bool Owner::advance_shared(Call& call, Clock::time_point deadline) {
+bool ProgressThread::advance_shared(Call& call, Clock::time_point deadline) {
   std::optional<Error> error;
   try {
     if (!team_.all_reduces->wait(*call.shared, deadline)) return false;
@@ -109,7 +109,7 @@ bool Owner::advance_shared(Call& call, Clock::time_point deadline) {
 
 // Ends the communicator with the exception that is being handled, unless it has ended before, which
 // is what Interrupted means. Returns the error that has ended it.
-Error Owner::shared_failure() {
+Error ProgressThread::shared_failure() {
   try {
     throw;
   } catch (const shared_memory::Interrupted&) {
@@ -123,9 +123,9 @@ Error Owner::shared_failure() {
 }
 
 // MPI may have kept back messages that this rank has sent, and delivers them only in its calls. So
-// if the wait is longer than computing makes ranks differ, the owner's thread makes calls
+// if the wait is longer than computing makes ranks differ, the progress thread makes calls
 // meanwhile: the rank that is waited for may itself wait for such a message.
-bool Owner::wait_shared(const std::shared_ptr<Call>& call, Clock::time_point deadline) {
+bool ProgressThread::wait_shared(const std::shared_ptr<Call>& call, Clock::time_point deadline) {
   const auto soon = call->begun + kSpinOfWaiter;
   if (advance_shared(*call, std::min(deadline, soon))) return true;
   if (Clock::now() < soon) return false;
@@ -133,7 +133,7 @@ bool Owner::wait_shared(const std::shared_ptr<Call>& call, Clock::time_point dea
   return advance_shared(*call, deadline);
 }
 
-void Owner::release(const std::shared_ptr<Call>& call) {
+void ProgressThread::release(const std::shared_ptr<Call>& call) {
   const std::lock_guard lock(mutex_);
   if (!call->shared || call->queued || call->done || failure_) return;
   call->queued = true;
@@ -141,7 +141,7 @@ void Owner::release(const std::shared_ptr<Call>& call) {
   wake_.notify_one();
 }
 
-bool Owner::wait(const std::shared_ptr<Call>& call, Clock::time_point deadline) {
+bool ProgressThread::wait(const std::shared_ptr<Call>& call, Clock::time_point deadline) {
   std::unique_lock lock(mutex_);
   if (call->shared && !call->done) {
     lock.unlock();
@@ -159,23 +159,23 @@ bool Owner::wait(const std::shared_ptr<Call>& call, Clock::time_point deadline) 
 }
 
 // Interrupts with the lock held: whoever sees the failure may free memory that all-reduces use.
-void Owner::fail(const Error& error) {
+void ProgressThread::fail(const Error& error) {
   const std::lock_guard lock(mutex_);
   if (!failure_) failure_ = error;
   wake_.notify_one();
   if (team_.all_reduces) team_.all_reduces->interrupt();
 }
 
-void Owner::abort() {
+void ProgressThread::abort() {
   fail(Error(RT_ERROR_ABORTED, "the communicator was aborted", RT_SCOPE_COMMUNICATOR));
 }
 
-std::optional<Error> Owner::failure() {
+std::optional<Error> ProgressThread::failure() {
   const std::lock_guard lock(mutex_);
   return failure_;
 }
 
-bool Owner::close() {
+bool ProgressThread::close() {
   std::unique_lock lock(mutex_);
   closing_ = true;
   wake_.notify_one();
@@ -191,7 +191,7 @@ bool Owner::close() {
   return ended && clean_;
 }
 
-void Owner::run() {
+void ProgressThread::run() {
   prctl(PR_SET_TIMERSLACK, 1000UL);  // ns; the default makes naps 50 us longer
   auto active = Clock::now();
   Clock::time_point end = Clock::time_point::max();
@@ -222,7 +222,7 @@ void Owner::run() {
   finished_.notify_all();
 }
 
-void Owner::sleep(std::unique_lock<std::mutex>& lock, Clock::duration idle) {
+void ProgressThread::sleep(std::unique_lock<std::mutex>& lock, Clock::duration idle) {
   if (!fresh_.empty() || (collectives_.empty() && messages_.empty())) return;
   if (waiters_ > 0 && idle < kSpinOfWaiter) {
     lock.unlock();
@@ -234,8 +234,9 @@ void Owner::sleep(std::unique_lock<std::mutex>& lock, Clock::duration idle) {
   wake_.wait_for(lock, std::clamp(idle / kNapFraction, kShortestNap, longest));
 }
 
-// Does nothing if the call is finished: the owner and a thread that waits may both finish one.
-void Owner::finish(Call& call, std::optional<Error> error) {
+// Does nothing if the call is finished: the progress thread and a thread that waits may both finish
+// one.
+void ProgressThread::finish(Call& call, std::optional<Error> error) {
   const std::lock_guard lock(mutex_);
   if (call.done) return;
   call.error = std::move(error);
@@ -243,7 +244,7 @@ void Owner::finish(Call& call, std::optional<Error> error) {
   finished_.notify_all();
 }
 
-void Owner::accept(const std::shared_ptr<Call>& call) {
+void ProgressThread::accept(const std::shared_ptr<Call>& call) {
   if (!is_message(*call)) {
     collectives_.push_back(call);
     return;
@@ -255,7 +256,7 @@ void Owner::accept(const std::shared_ptr<Call>& call) {
   }
 }
 
-void Owner::post(const std::shared_ptr<Call>& call) {
+void ProgressThread::post(const std::shared_ptr<Call>& call) {
   const rt_collective& c = call->collective;
   const uint64_t bytes = rt::sdk::dtype_bytes(c.dtype);
   Message message{call, {}, std::nullopt};
@@ -275,12 +276,12 @@ void Owner::post(const std::shared_ptr<Call>& call) {
   messages_.push_back(std::move(message));
 }
 
-bool Owner::step() {
+bool ProgressThread::step() {
   const bool messages = test_messages();
   return step_collectives() || messages;
 }
 
-bool Owner::test_messages() {
+bool ProgressThread::test_messages() {
   const std::size_t before = messages_.size();
   messages_.remove_if([&](Message& message) {
     if (!test(message)) return false;
@@ -292,7 +293,7 @@ bool Owner::test_messages() {
 
 // The chunks of a message arrive in order, so after one that has not arrived the rest need not be
 // tested.
-bool Owner::test(Message& message) {
+bool ProgressThread::test(Message& message) {
   const rt_collective& c = message.call->collective;
   uint64_t left = c.count;
   for (MPI_Request& request : message.requests) {
@@ -308,7 +309,7 @@ bool Owner::test(Message& message) {
   return true;
 }
 
-bool Owner::arrived(const Call& call) {
+bool ProgressThread::arrived(const Call& call) {
   if (!call.meets || team_.size == 1) return true;
   if (arrival_ == MPI_REQUEST_NULL) check(MPI_Ibarrier(team_.comm, &arrival_), "MPI_Ibarrier");
   int done = 0;
@@ -316,7 +317,7 @@ bool Owner::arrived(const Call& call) {
   return done != 0;
 }
 
-bool Owner::step_collectives() {
+bool ProgressThread::step_collectives() {
   if (collectives_.empty()) return false;
   const std::shared_ptr<Call> call = collectives_.front();
   if (call->shared) {
@@ -349,7 +350,7 @@ bool Owner::step_collectives() {
   return true;
 }
 
-void Owner::cancel_receives() {
+void ProgressThread::cancel_receives() {
   messages_.remove_if([&](Message& message) {
     if (message.call->collective.kind != RT_RECEIVE) return false;
     for (MPI_Request& request : message.requests) {
@@ -363,7 +364,7 @@ void Owner::cancel_receives() {
   });
 }
 
-void Owner::fail_pending() {
+void ProgressThread::fail_pending() {
   const Error error = *failure();
   cancel_receives();
   for (const auto& call : collectives_) finish(*call, error);
@@ -371,7 +372,7 @@ void Owner::fail_pending() {
   left_over_ = left_over_ || arrival_ != MPI_REQUEST_NULL;
 }
 
-void Owner::free_communicator() {
+void ProgressThread::free_communicator() {
   std::unique_lock lock(mutex_);
   // The other ranks that an all-reduce waits for may never come to MPI_Finalize.
   const bool shared = last_shared_ && (!last_shared_->done || last_shared_->error);

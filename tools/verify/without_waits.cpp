@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kLoss = "loss";
 
-enum class Pace { kStepByStep, kHurried };
+enum class Pace { kStepByStep, kWithoutWaits };
 
 // Returns the results of a step: its loss, and all tensors with which the next step begins.
 Tensors run_step(train::StepPrograms& programs, const StepStart& start, Pace pace) {
@@ -20,7 +20,7 @@ Tensors run_step(train::StepPrograms& programs, const StepStart& start, Pace pac
   trace.set_state(start.state, start.source);
   double loss = 0;
   const auto run = [&](train::StepProgram& p) {
-    if (pace == Pace::kHurried)
+    if (pace == Pace::kWithoutWaits)
       p.program->run(programs.stream());
     else
       p.program->run_observed(programs.stream(), [](size_t) {});
@@ -61,18 +61,19 @@ std::vector<std::string> in_order(const Tensors& tensors) {
 
 }  // namespace
 
-std::optional<Hurried> compare_hurried(train::StepPrograms& programs, const StepStart& start) {
+std::optional<SynchronizationFault> compare_without_waits(train::StepPrograms& programs,
+                                                          const StepStart& start) {
   const Tensors expected = run_step(programs, start, Pace::kStepByStep);
   const double tolerance = StepTrace(programs).tolerance();
   const Bound bound{tolerance, 0, std::numeric_limits<double>::infinity()};
   for (int run = 0; run < 2; ++run) {
-    const Tensors actual = run_step(programs, start, Pace::kHurried);
+    const Tensors actual = run_step(programs, start, Pace::kWithoutWaits);
     for (const std::string& name : in_order(actual)) {
       const data::HostTensor& tensor = actual.at(name);
       const Verdict v = compare(tensor, expected.at(name), bound, true);
       if (v.right) continue;
       const size_t element = v.index.empty() ? 0 : static_cast<size_t>(v.index.back());
-      return Hurried{name_of(programs, name, tensor, element), v.error, v.bound};
+      return SynchronizationFault{name_of(programs, name, tensor, element), v.error, v.bound};
     }
   }
   return std::nullopt;

@@ -1,6 +1,6 @@
 // The thread that makes the calls of MPI for one communicator.
-#ifndef COLLECTIVES_MPI_OWNER_H_
-#define COLLECTIVES_MPI_OWNER_H_
+#ifndef COLLECTIVES_MPI_PROGRESS_THREAD_H_
+#define COLLECTIVES_MPI_PROGRESS_THREAD_H_
 
 #include <mpi.h>
 
@@ -22,7 +22,7 @@ namespace collectives::mpi {
 
 using Clock = std::chrono::steady_clock;
 
-// A call or task that was submitted to an owner. The owner's mutex guards `queued`, `done` and
+// A call or task that was submitted to a progress thread. Its mutex guards `queued`, `done` and
 // `error`.
 struct Call {
   rt_collective collective{};
@@ -31,7 +31,7 @@ struct Call {
   // The all-reduce in shared memory that it is; nullptr: none.
   std::shared_ptr<shared_memory::AllReduces::Operation> shared;
   Clock::time_point begun = Clock::now();
-  bool queued = false;  // whether the owner's thread has it
+  bool queued = false;  // whether the progress thread has it
   bool done = false;
   std::optional<rt::sdk::Error> error;
 };
@@ -42,17 +42,17 @@ struct Call {
 // so the thread makes a blocking call only when all ranks have called it; until then it sleeps and
 // checks from time to time. All functions may be called from any thread and do not wait, unless
 // said otherwise.
-class Owner {
+class ProgressThread {
  public:
   // Starts the thread. The thread frees `team.comm` when it ends, unless that is MPI_COMM_WORLD or
   // null.
-  static std::shared_ptr<Owner> start(const Team& team);
-  ~Owner() = default;
-  Owner(const Owner&) = delete;
-  Owner& operator=(const Owner&) = delete;
+  static std::shared_ptr<ProgressThread> start(const Team& team);
+  ~ProgressThread() = default;
+  ProgressThread(const ProgressThread&) = delete;
+  ProgressThread& operator=(const ProgressThread&) = delete;
 
   const Team& team() const { return team_; }
-  // Called once, by the first task of an owner that was started without a communicator.
+  // Called once, by the first task of a progress thread that was started without a communicator.
   void set_team(const Team& team) { team_ = team; }
 
   // Submit a collective or a task. Throw the error that has ended this communicator, if there is
@@ -82,7 +82,7 @@ class Owner {
     std::optional<rt::sdk::Error> error;
   };
 
-  explicit Owner(const Team& team) : team_(team) {}
+  explicit ProgressThread(const Team& team) : team_(team) {}
   std::shared_ptr<Call> submit(std::shared_ptr<Call> call);
   bool wait_shared(const std::shared_ptr<Call>& call, Clock::time_point deadline);
   bool advance_shared(Call& call, Clock::time_point deadline);
@@ -125,4 +125,4 @@ class Owner {
 
 }  // namespace collectives::mpi
 
-#endif  // COLLECTIVES_MPI_OWNER_H_
+#endif  // COLLECTIVES_MPI_PROGRESS_THREAD_H_
