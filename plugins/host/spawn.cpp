@@ -47,8 +47,7 @@ void become(const Spawn& what, pid_t parent, char* const* arguments, char* const
   ::setpgid(0, 0);
   for (int number = 1; what.isolated && number < NSIG; ++number) ::signal(number, SIG_DFL);
   ::sigprocmask(SIG_SETMASK, &blocked, nullptr);
-  if (place_descriptors(what, above))
-    ::execvpe(what.program.c_str(), arguments, environment);
+  if (place_descriptors(what, above)) ::execvpe(what.program.c_str(), arguments, environment);
 }
 
 // Returns the errno that the child has written before it ended, or 0 if it became the program.
@@ -86,8 +85,8 @@ Spawned spawn(const Spawn& what) {
   if (id == 0) {
     // The report keeps its place while descriptors are put at theirs.
     const int kept = ::fcntl(report.get(), F_DUPFD_CLOEXEC, above);
-    become(what, parent, arguments.data(),
-           what.environment.empty() ? environ : environment.data(), blocked, above);
+    become(what, parent, arguments.data(), what.environment.empty() ? environ : environment.data(),
+           blocked, above);
     const int error = errno;
     ::_exit(::write(kept, &error, sizeof(error)) > 0 ? 127 : 126);
   }

@@ -23,8 +23,8 @@ Pipe make_pipe();
 // What spawn() starts. The process has a process group of its own, /dev/null as input, and no
 // descriptors of this process that are closed on exec.
 struct Spawn {
-  std::string program;                   // a path, or a name that is searched for in PATH
-  std::vector<std::string> arguments;    // the first one is the program's name
+  std::string program;                 // a path, or a name that is searched for in PATH
+  std::vector<std::string> arguments;  // the first one is the program's name
   // "NAME=value", all variables of the process; empty: those of this process.
   std::vector<std::string> environment;
   // Descriptors of this process, with their numbers in the new one.

@@ -27,7 +27,7 @@ std::vector<ShownNumber> all_benches(const std::vector<Run>& runs,
   return all;
 }
 
-Cell milliseconds(double ms) { return {ms * 1e-3, Unit::kSeconds}; }
+Cell milliseconds(double ms) { return {ms * 1e-3, plot::Unit::kSeconds}; }
 
 Html rows_table(const Bench& bench, const std::string& title) {
   Table table;
@@ -48,12 +48,13 @@ Html rows_table(const Bench& bench, const std::string& title) {
   for (const ScalingRow& row : bench.rows) {
     const std::string pays = row.pays ? (*row.pays ? "\xE2\x9C\x93 yes" : "\xE2\x9C\x97 no") : "-";
     table.rows.push_back(
-        {Cell(row.ranks, Unit::kCount), Cell(row.mesh.empty() ? "-" : row.mesh),
-         Cell(row.global_batch, Unit::kCount), milliseconds(row.step_ms),
-         Cell(row.samples_per_second, Unit::kCount), Cell(row.speed_up, Unit::kNumber),
-         Cell(row.efficiency, Unit::kFraction), Cell(row.predicted_efficiency, Unit::kFraction),
-         milliseconds(row.t_comp_ms), milliseconds(row.t_sync_ms), milliseconds(row.exposed_ms),
-         Cell(row.bubble, Unit::kFraction), Cell(pays)});
+        {Cell(row.ranks, plot::Unit::kCount), Cell(row.mesh.empty() ? "-" : row.mesh),
+         Cell(row.global_batch, plot::Unit::kCount), milliseconds(row.step_ms),
+         Cell(row.samples_per_second, plot::Unit::kCount), Cell(row.speed_up, plot::Unit::kNumber),
+         Cell(row.efficiency, plot::Unit::kFraction),
+         Cell(row.predicted_efficiency, plot::Unit::kFraction), milliseconds(row.t_comp_ms),
+         milliseconds(row.t_sync_ms), milliseconds(row.exposed_ms),
+         Cell(row.bubble, plot::Unit::kFraction), Cell(pays)});
   }
   return to_html(table);
 }
@@ -64,7 +65,7 @@ Html speed_up_chart(const Bench& bench, const std::string& id) {
   chart.id = id;
   chart.title = "Speed-up";
   chart.x_title = "ranks";
-  chart.y_unit = Unit::kNumber;
+  chart.y_unit = plot::Unit::kNumber;
   chart.over_steps = false;
   chart.from_zero = true;
   Line measured{.name = "measured", .colour = 0, .dots = true};
@@ -85,16 +86,16 @@ Html speed_up_chart(const Bench& bench, const std::string& id) {
   return bench.rows.size() < 2 ? Html() : draw(chart);
 }
 
-Unit unit_of(Comparison::Kind kind) {
+plot::Unit unit_of(Comparison::Kind kind) {
   switch (kind) {
     case Comparison::Kind::kBytes:
-      return Unit::kBytes;
+      return plot::Unit::kBytes;
     case Comparison::Kind::kFraction:
-      return Unit::kFraction;
+      return plot::Unit::kFraction;
     case Comparison::Kind::kSeconds:
       break;
   }
-  return Unit::kSeconds;
+  return plot::Unit::kSeconds;
 }
 
 // "+12 %": how much more was measured than predicted.
@@ -102,7 +103,7 @@ std::string deviation(const Comparison& c) {
   if (c.predicted == 0) return "-";
   const double share = c.measured / c.predicted - 1;
   if (std::abs(share) < 5e-4) return "0 %";
-  return (share > 0 ? "+" : "") + to_text(share, Unit::kFraction);
+  return (share > 0 ? "+" : "") + to_text(share, plot::Unit::kFraction);
 }
 
 Html comparison_table(const Bench& bench, const std::string& title) {
@@ -111,7 +112,7 @@ Html comparison_table(const Bench& bench, const std::string& title) {
   table.columns = {{"what"}, {"predicted"}, {"measured"}, {"measured more", true}};
   for (const Comparison& c : bench.comparisons) {
     const double most = std::max({c.predicted, c.measured, 1e-300});
-    const Unit unit = unit_of(c.kind);
+    const plot::Unit unit = unit_of(c.kind);
     table.rows.push_back(
         {Cell(c.what), Cell(bar(to_text(c.predicted, unit), c.predicted / most, 1)),
          Cell(bar(to_text(c.measured, unit), c.measured / most, 0)), Cell(deviation(c))});

@@ -7,10 +7,10 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "tools/report/axis.h"
+#include "tools/plot/axis.h"
+#include "tools/plot/units.h"
 #include "tools/report/end_labels.h"
 #include "tools/report/table.h"
-#include "tools/report/units.h"
 
 namespace tools::report {
 
@@ -31,19 +31,20 @@ std::string printed(const char* format, double a, double b = 0) {
 double on_paper(double share) { return std::round(share * kSide * 100) / 100 + 0.0; }
 
 struct Axes {
-  Axis x, y;
+  plot::Axis x, y;
   std::string point(double px, double py) const {
     return printed("%.7g %.7g", on_paper(x.place(px)), on_paper(1 - y.place(py)));
   }
 };
 
 Axes axes_of(const Chart& chart) {
-  Range x, y;
+  plot::Range x, y;
   if (chart.from_zero) y.add(0);
   for (const Line& line : chart.lines) {
     for (const Point& p : line.points) x.add(p.x), y.add(p.y);
   }
-  return {linear_axis(x, kXTicks, chart.x_unit), rounded_axis(y, kYTicks, chart.y_unit)};
+  return {plot::linear_axis(x, kXTicks, chart.x_unit),
+          plot::rounded_axis(y, kYTicks, chart.y_unit)};
 }
 
 bool is_decimated(const Line& line) {
@@ -163,21 +164,21 @@ Html drawing(const Chart& chart, const Axes& axes, const std::vector<EndLabel>& 
        {"aria-label", description(chart)}});
 }
 
-Html labels(const Axis& axis, Unit unit, const char* classes, const char* side) {
+Html labels(const plot::Axis& axis, plot::Unit unit, const char* classes, const char* side) {
   Html html;
   for (const double tick : axis.ticks)
     html += element("span", to_label(tick, unit, axis.step),
-                    {{"style", std::string(side) + ":" + percent_of_side(axis.place(tick))}});
+                    {{"style", std::string(side) + ":" + plot::percent_of_side(axis.place(tick))}});
   return element("div", html, {{"class", classes}, {"aria-hidden", "true"}});
 }
 
 Html end_labels(const std::vector<EndLabel>& ends) {
   Html html;
   for (const EndLabel& end : ends)
-    html += element(
-        "span", end.line->key,
-        {{"class", colour_class(end.line->colour)},
-         {"style", "left:" + percent_of_side(end.end.x) + ";bottom:" + percent_of_side(end.at)}});
+    html += element("span", end.line->key,
+                    {{"class", colour_class(end.line->colour)},
+                     {"style", "left:" + plot::percent_of_side(end.end.x) +
+                                   ";bottom:" + plot::percent_of_side(end.at)}});
   return element("div", html, {{"class", "ends"}, {"aria-hidden", "true"}});
 }
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "tools/plot/units.h"
 #include "tools/report/html.h"
 #include "tools/report/series.h"
-#include "tools/report/units.h"
 
 namespace tools::report {
 
@@ -26,7 +26,7 @@ struct Chart {
   std::string id;  // of the element: letters, digits, '-' and '_'
   std::string title;
   std::string x_title = "step";
-  Unit x_unit = Unit::kCount, y_unit = Unit::kNumber;
+  plot::Unit x_unit = plot::Unit::kCount, y_unit = plot::Unit::kNumber;
   bool over_steps = true;     // the axis can be changed to epochs and times
   bool from_zero = false;     // the y axis begins at 0
   bool stepped = false;       // y keeps its value up to the next x

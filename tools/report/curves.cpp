@@ -23,22 +23,22 @@ constexpr size_t kPointsOfChart = 6000;
 struct ShownKey {
   const char* key;
   const char* title;
-  Unit unit = Unit::kNumber;
+  plot::Unit unit = plot::Unit::kNumber;
   bool from_zero = false;
 };
 
 // The keys of the section about speed, in its order. All others are metrics.
 constexpr std::array<ShownKey, 10> kSpeed = {{
-    {"lr", "Learning rate", Unit::kNumber, true},
-    {"samples_per_second", "Samples per second", Unit::kCount, true},
-    {"tokens_per_second", "Tokens per second", Unit::kCount, true},
-    {"mfu", "Model FLOP utilisation (MFU)", Unit::kFraction, true},
-    {"epoch_seconds", "Seconds per epoch, with validation", Unit::kSeconds, true},
-    {"device_memory_bytes", "Device memory in use", Unit::kBytes, true},
-    {"device_utilisation", "Device utilisation, percent", Unit::kNumber, true},
-    {"device_power_watts", "Device power, watts", Unit::kNumber, true},
-    {"loss_scale", "Scale of the loss", Unit::kNumber, true},
-    {"skipped_steps", "Skipped steps", Unit::kCount, true},
+    {"lr", "Learning rate", plot::Unit::kNumber, true},
+    {"samples_per_second", "Samples per second", plot::Unit::kCount, true},
+    {"tokens_per_second", "Tokens per second", plot::Unit::kCount, true},
+    {"mfu", "Model FLOP utilisation (MFU)", plot::Unit::kFraction, true},
+    {"epoch_seconds", "Seconds per epoch, with validation", plot::Unit::kSeconds, true},
+    {"device_memory_bytes", "Device memory in use", plot::Unit::kBytes, true},
+    {"device_utilisation", "Device utilisation, percent", plot::Unit::kNumber, true},
+    {"device_power_watts", "Device power, watts", plot::Unit::kNumber, true},
+    {"loss_scale", "Scale of the loss", plot::Unit::kNumber, true},
+    {"skipped_steps", "Skipped steps", plot::Unit::kCount, true},
 }};
 // Keys that are no curve: they are what curves are drawn over.
 const std::set<std::string> kNoCurves = {"seconds", "time"};
@@ -117,7 +117,7 @@ Html epoch_chart(const std::vector<Run>& runs) {
   chart.id = "speed-chart-epoch-seconds";
   chart.title = "Seconds per epoch, without validation";
   chart.x_title = "epoch";
-  chart.y_unit = Unit::kSeconds;
+  chart.y_unit = plot::Unit::kSeconds;
   chart.over_steps = false;
   chart.from_zero = true;
   for (size_t i = 0; i < runs.size(); ++i) {
@@ -135,14 +135,14 @@ Html epoch_chart(const std::vector<Run>& runs) {
 
 // The share of a class that was predicted as another one, with the number of samples.
 Cell confusion_cell(double count, double of_class) {
-  Cell cell(count, Unit::kCount);
+  Cell cell(count, plot::Unit::kCount);
   char style[40];
   const double share = of_class > 0 ? std::clamp(count / of_class, 0.0, 1.0) : 0;
   std::snprintf(style, sizeof(style), "--share:%.3f", share);
   cell.content = element("span", cell.content,
                          {{"class", "heat"},
                           {"style", style},
-                          {"title", to_text(share, Unit::kFraction) + " of the class"}});
+                          {"title", to_text(share, plot::Unit::kFraction) + " of the class"}});
   return cell;
 }
 
@@ -162,7 +162,8 @@ Html confusion_table(const std::vector<Run>& runs, size_t index) {
     for (const double count : row) cells.push_back(confusion_cell(count, sum));
     table.rows.push_back(std::move(cells));
   }
-  const std::string title = "Confusion after step " + to_text(metrics.confusion_step, Unit::kCount);
+  const std::string title =
+      "Confusion after step " + to_text(metrics.confusion_step, plot::Unit::kCount);
   const Html of_run = runs.size() > 1 ? Html::text(": ") + badge(runs, index) : Html();
   return element("h3", Html::text(title) + of_run) +
          element("p", "A row is a true class, a column a predicted one.") + to_html(table);

@@ -70,8 +70,9 @@ Html stack(const std::vector<Part>& parts) {
     if (!(part.ns > kLeastShare * sum) || !std::isfinite(sum)) continue;
     char width[40];
     std::snprintf(width, sizeof(width), "width:%.4g%%", part.ns / sum * 100);
-    const std::string tip = std::string(part.name) + ": " + to_text(part.ns * kNs, Unit::kSeconds) +
-                            ", " + to_text(part.ns / sum, Unit::kFraction);
+    const std::string tip = std::string(part.name) + ": " +
+                            to_text(part.ns * kNs, plot::Unit::kSeconds) + ", " +
+                            to_text(part.ns / sum, plot::Unit::kFraction);
     html += element("span", part.ns / sum > room_for(part.name) ? part.name : "",
                     {{"class", colour_class(part.colour)},
                      {"style", width},
@@ -94,8 +95,8 @@ std::vector<bool> shown_parts(const Profile& profile) {
 
 // Returns the time of a part; a time that other parts contain already is shown as such, not as 0.
 Cell part_cell(const Part& part) {
-  if (!(part.within_ns > 0)) return {part.ns * kNs, Unit::kSeconds};
-  Cell cell(Html::text(to_text(part.within_ns * kNs, Unit::kSeconds)) +
+  if (!(part.within_ns > 0)) return {part.ns * kNs, plot::Unit::kSeconds};
+  Cell cell(Html::text(to_text(part.within_ns * kNs, plot::Unit::kSeconds)) +
             element("small", "within the phases"));
   cell.order = part.within_ns * kNs;
   return cell;
@@ -131,12 +132,12 @@ Html step_table(const Profile& profile) {
   if (device) table.columns.push_back({"device in use", true});
   for (size_t i = 0; i < std::min(profile.ranks.size(), kMostRanks); ++i) {
     const RankProfile& rank = profile.ranks[i];
-    std::vector<Cell> row = {Cell(name_of(rank)), Cell(rank.step_ns * kNs, Unit::kSeconds)};
+    std::vector<Cell> row = {Cell(name_of(rank)), Cell(rank.step_ns * kNs, plot::Unit::kSeconds)};
     const std::vector<Part> parts = parts_of(rank);
     for (size_t part = 0; part < parts.size(); ++part)
       if (shown[part]) row.push_back(part_cell(parts[part]));
-    row.emplace_back(rank.cpu_utilisation, Unit::kNumber);
-    if (device) row.emplace_back(rank.device_utilisation, Unit::kFraction);
+    row.emplace_back(rank.cpu_utilisation, plot::Unit::kNumber);
+    if (device) row.emplace_back(rank.device_utilisation, plot::Unit::kFraction);
     table.rows.push_back(std::move(row));
   }
   return to_html(table);
@@ -157,12 +158,12 @@ Html communication_table(const Profile& profile) {
   for (size_t i = 0; i < std::min(profile.ranks.size(), kMostRanks); ++i) {
     const RankProfile& rank = profile.ranks[i];
     const auto cell = [&](double ns, int colour) {
-      return Cell(bar(to_text(ns * kNs, Unit::kSeconds), ns / most, colour));
+      return Cell(bar(to_text(ns * kNs, plot::Unit::kSeconds), ns / most, colour));
     };
     table.rows.push_back({Cell(std::to_string(rank.rank)), cell(rank.exposed_ns, 1),
                           cell(rank.hidden_ns, 2),
-                          Cell(rank.exposed_ns / rank.step_ns, Unit::kFraction),
-                          Cell(rank.communicated_bytes, Unit::kBytes)});
+                          Cell(rank.exposed_ns / rank.step_ns, plot::Unit::kFraction),
+                          Cell(rank.communicated_bytes, plot::Unit::kBytes)});
   }
   return element("h4", "Communication") +
          element("p", "Exposed: the rank waits. Hidden: it computes meanwhile.") + to_html(table);
@@ -172,22 +173,22 @@ Html communication_table(const Profile& profile) {
 Cell rate(double amount, double time_ns, double unit) {
   return {amount > 0 && time_ns > 0 ? amount / time_ns / unit
                                     : std::numeric_limits<double>::quiet_NaN(),
-          Unit::kNumber};
+          plot::Unit::kNumber};
 }
 
 std::vector<Cell> operation_row(const ProfiledOperation& o, double longest, double step_ns) {
   const double share = std::isfinite(o.share) ? o.share : o.time_ns / step_ns;
-  Cell time(bar(to_text(o.time_ns * kNs, Unit::kSeconds), o.time_ns / longest));
+  Cell time(bar(to_text(o.time_ns * kNs, plot::Unit::kSeconds), o.time_ns / longest));
   time.order = o.time_ns;
   return {Cell(breakable(o.name)),
           Cell(breakable(o.layer)),
           Cell(o.phase),
           std::move(time),
-          Cell(share, Unit::kFraction),
-          Cell(o.calls, Unit::kNumber),
+          Cell(share, plot::Unit::kFraction),
+          Cell(o.calls, plot::Unit::kNumber),
           rate(o.flops, o.time_ns, 1),
           rate(o.bytes, o.time_ns, 1),
-          Cell(o.roofline_share, Unit::kFraction),
+          Cell(o.roofline_share, plot::Unit::kFraction),
           Cell(breakable(o.implementation))};
 }
 
@@ -219,7 +220,7 @@ Html live_values(const RankProfile& rank) {
   for (size_t i = 0; i < std::min(rank.alive_at_peak.size(), kMostLive); ++i) {
     const LiveValue& value = rank.alive_at_peak[i];
     table.rows.push_back(
-        {Cell(value.name), Cell(bar(to_text(value.bytes, Unit::kBytes),
+        {Cell(value.name), Cell(bar(to_text(value.bytes, plot::Unit::kBytes),
                                     value.bytes / rank.alive_at_peak[0].bytes, 3))});
   }
   return element("div", element("h4", "In memory at the peak") + to_html(table));
@@ -230,7 +231,7 @@ Html memory(const RankProfile& rank, const std::string& id) {
   chart.id = id;
   chart.title = "Memory over the operations of a step";
   chart.x_title = "operation";
-  chart.y_unit = Unit::kBytes;
+  chart.y_unit = plot::Unit::kBytes;
   chart.over_steps = false;
   chart.from_zero = true;
   chart.stepped = true;
@@ -245,8 +246,8 @@ Html memory(const RankProfile& rank, const std::string& id) {
                            .dashed = true,
                            .points = {{0, rank.persistent_bytes}, {last, rank.persistent_bytes}}});
   if (rank.timeline.empty()) chart.lines.clear();
-  const std::string text = "Peak " + to_text(rank.peak_bytes, Unit::kBytes) + ", of which " +
-                           to_text(rank.persistent_bytes, Unit::kBytes) + " persistent.";
+  const std::string text = "Peak " + to_text(rank.peak_bytes, plot::Unit::kBytes) + ", of which " +
+                           to_text(rank.persistent_bytes, plot::Unit::kBytes) + " persistent.";
   const Html parts = draw(chart) + live_values(rank);
   if (parts.empty() && std::isnan(rank.peak_bytes)) return {};
   return element("h4", "Memory") + element("p", text) +
@@ -257,8 +258,8 @@ Html rank_details(const RankProfile& rank, const std::string& id, bool open) {
   std::string title = "Rank " + std::to_string(rank.rank);
   if (!rank.device.empty()) title += " on " + rank.device;
   if (std::isfinite(rank.first_step))
-    title += ", steps " + to_text(rank.first_step, Unit::kCount) + " to " +
-             to_text(rank.last_step, Unit::kCount);
+    title += ", steps " + to_text(rank.first_step, plot::Unit::kCount) + " to " +
+             to_text(rank.last_step, plot::Unit::kCount);
   std::vector<Attribute> attributes = {{"class", "rank"}};
   if (open) attributes.push_back({"open"});
   return element("details",

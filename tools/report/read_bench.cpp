@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/error.h"
+#include "tools/plot/units.h"
 #include "tools/report/json_input.h"
-#include "tools/report/units.h"
 
 namespace tools::report {
 
@@ -26,15 +26,15 @@ std::string mesh_of(const Fields& f) {
   if (!mesh) return "";
   std::string text;
   for (const char* axis : {"data", "tensor", "pipeline"}) {
-    text += (text.empty() ? "" : " x ") + to_text(mesh->number(axis), Unit::kCount);
+    text += (text.empty() ? "" : " x ") + to_text(mesh->number(axis), plot::Unit::kCount);
   }
   return text;
 }
 
 void add_memory(const Fields& f, std::vector<Comparison>& list) {
   for (const Fields& rank : f.list("memory")) {
-    add(list, "memory of rank " + to_text(rank.required_number("rank"), Unit::kCount), Kind::kBytes,
-        rank.number("planned_bytes"), rank.number("allocated_bytes"));
+    add(list, "memory of rank " + to_text(rank.required_number("rank"), plot::Unit::kCount),
+        Kind::kBytes, rank.number("planned_bytes"), rank.number("allocated_bytes"));
   }
 }
 
@@ -87,7 +87,7 @@ void read_rows(const Fields& f, Bench& bench) {
   bench.mode = f.text("mode");
   for (const Fields& run : f.list("runs")) {
     bench.rows.push_back(read_row(run));
-    const std::string ranks = to_text(bench.rows.back().ranks, Unit::kCount) + " ranks";
+    const std::string ranks = to_text(bench.rows.back().ranks, plot::Unit::kCount) + " ranks";
     add(bench.comparisons, "step, " + ranks, Kind::kSeconds, run.number("predicted_step_ms") * 1e-3,
         run.number("step_ms") * 1e-3);
     if (bench.rows.back().ranks == 1) continue;  // to which the others are compared
@@ -103,7 +103,7 @@ std::string source_of(const Fields& f, const std::filesystem::path& file) {
   if (f.has("device")) text += " on " + f.text("device");
   if (f.has("backend")) text += " over " + f.text("backend");
   if (f.has("ranks") && f.json().at("ranks").is_number())
-    text += ", " + to_text(f.number("ranks"), Unit::kCount) + " ranks";
+    text += ", " + to_text(f.number("ranks"), plot::Unit::kCount) + " ranks";
   return text;
 }
 

@@ -9,8 +9,8 @@
 #include <system_error>
 
 #include "runtime/error.h"
+#include "tools/plot/units.h"
 #include "tools/report/json_input.h"
-#include "tools/report/units.h"
 
 namespace tools::report {
 
@@ -54,14 +54,15 @@ double add_checkpoint(Run& run) {
   const std::optional<Fields> manifest = file.object("manifest");
   const std::optional<Fields> state = manifest ? manifest->object("state") : std::nullopt;
   if (!state) file.fail("manifest", "expected an object with an object \"state\"");
-  run.facts.push_back({"newest checkpoint", "step " + to_text(state->number("step"), Unit::kCount) +
+  run.facts.push_back({"newest checkpoint", "step " +
+                                                to_text(state->number("step"), plot::Unit::kCount) +
                                                 ", " + state->text("created")});
   run.facts.push_back({"device, threads, build", state->text("environment")});
   if (const std::optional<Fields> mesh = state->object("mesh")) {
     std::string text;
     for (const char* axis : {"data", "tensor", "pipeline"}) {
       text += (text.empty() ? "" : " x ") + std::string(axis) + " " +
-              to_text(mesh->number(axis), Unit::kCount);
+              to_text(mesh->number(axis), plot::Unit::kCount);
     }
     run.facts.push_back({"mesh", text});
   }

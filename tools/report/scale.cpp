@@ -31,9 +31,9 @@ std::string shortened(const std::string& text) {
   return text.substr(0, length) + "\xE2\x80\xA6";
 }
 
-Axis axis_of(const Range& range) {
+plot::Axis axis_of(const plot::Range& range) {
   const bool logarithmic = range.low > 0 && range.high >= kLogarithmicFrom * range.low;
-  return logarithmic ? logarithmic_axis(range) : linear_axis(range, 6);
+  return logarithmic ? plot::logarithmic_axis(range) : plot::linear_axis(range, 6);
 }
 
 }  // namespace
@@ -44,7 +44,7 @@ std::string unquoted(const std::string& json) {
 }
 
 Scale::Scale(const std::vector<std::string>& values) {
-  Range range;
+  plot::Range range;
   for (const std::string& value : values) {
     if (value.empty()) continue;
     if (std::isnan(number_of(value))) numbers_ = false;
@@ -71,8 +71,8 @@ void Scale::add_number_labels() {
   }
   for (const double tick : axis_.ticks) {
     if (!labels_.empty() && axis_.place(tick) < labels_.back().place + kLabelsApart) continue;
-    labels_.push_back({axis_.place(tick), few ? to_text(tick, Unit::kNumber)
-                                              : to_label(tick, Unit::kNumber, axis_.step)});
+    labels_.push_back({axis_.place(tick), few ? to_text(tick, plot::Unit::kNumber)
+                                              : to_label(tick, plot::Unit::kNumber, axis_.step)});
   }
 }
 

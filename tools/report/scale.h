@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/report/axis.h"
+#include "tools/plot/axis.h"
 
 namespace tools::report {
 
@@ -30,7 +30,7 @@ class Scale {
  private:
   void add_number_labels();
   bool numbers_ = true, varies_ = false;
-  Axis axis_;
+  plot::Axis axis_;
   std::vector<std::string> words_;
   std::vector<Label> labels_;
 };

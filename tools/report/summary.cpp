@@ -19,7 +19,7 @@ constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
 // A number of a run, and where it was reached.
 struct SummaryValue {
   double value = kNoNumber;
-  Unit unit = Unit::kNumber;
+  plot::Unit unit = plot::Unit::kNumber;
   std::string where = {};
 };
 
@@ -30,7 +30,7 @@ struct Quantity {
   std::vector<SummaryValue> values = {};  // by run
 };
 
-SummaryValue last_of(const std::vector<Point>& points, Unit unit) {
+SummaryValue last_of(const std::vector<Point>& points, plot::Unit unit) {
   return points.empty() ? SummaryValue{} : SummaryValue{points.back().y, unit, {}};
 }
 
@@ -39,12 +39,12 @@ SummaryValue best_of(const std::vector<Point>& points, bool larger) {
   const auto less = [](const Point& a, const Point& b) { return a.y < b.y; };
   const Point best = larger ? *std::max_element(points.begin(), points.end(), less)
                             : *std::min_element(points.begin(), points.end(), less);
-  std::string where = "step " + to_text(best.x, Unit::kCount);
-  if (std::isfinite(best.epoch)) where = "epoch " + to_text(best.epoch, Unit::kNumber);
-  return {best.y, Unit::kNumber, where};
+  std::string where = "step " + to_text(best.x, plot::Unit::kCount);
+  if (std::isfinite(best.epoch)) where = "epoch " + to_text(best.epoch, plot::Unit::kNumber);
+  return {best.y, plot::Unit::kNumber, where};
 }
 
-SummaryValue median_of(const std::vector<Point>& points, Unit unit) {
+SummaryValue median_of(const std::vector<Point>& points, plot::Unit unit) {
   if (points.empty()) return {};
   std::vector<double> values;
   for (const Point& p : points) values.push_back(p.y);
@@ -57,12 +57,12 @@ SummaryValue epoch_seconds(const Run& run) {
   for (const EpochTime& epoch : run.metrics.epochs) {
     if (epoch.whole) sum += epoch.seconds, ++count;
   }
-  return count == 0 ? SummaryValue{} : SummaryValue{sum / count, Unit::kSeconds, "mean"};
+  return count == 0 ? SummaryValue{} : SummaryValue{sum / count, plot::Unit::kSeconds, "mean"};
 }
 
 // The most memory that is known of any rank.
 SummaryValue memory_of(const Run& run) {
-  SummaryValue most{kNoNumber, Unit::kBytes, {}};
+  SummaryValue most{kNoNumber, plot::Unit::kBytes, {}};
   const auto add = [&](double bytes, const char* where) {
     if (bytes > most.value || (std::isnan(most.value) && std::isfinite(bytes)))
       most.value = bytes, most.where = where;
@@ -105,7 +105,7 @@ std::vector<std::string> validation_keys(const std::vector<Run>& runs) {
 void add_metrics(const std::vector<Run>& runs, std::vector<Quantity>& list) {
   using Better = Quantity::Better;
   list.push_back(quantity(runs, "last training loss", Better::kSmaller, [](const Run& run) {
-    return last_of(run.metrics.curve("loss"), Unit::kNumber);
+    return last_of(run.metrics.curve("loss"), plot::Unit::kNumber);
   }));
   for (const std::string& key : validation_keys(runs)) {
     const bool larger = is_larger_better(key);
@@ -121,19 +121,19 @@ std::vector<Quantity> quantities(const std::vector<Run>& runs) {
   using Better = Quantity::Better;
   std::vector<Quantity> list;
   list.push_back(quantity(runs, "steps", Better::kNeither, [](const Run& run) {
-    SummaryValue value{static_cast<double>(run.metrics.steps), Unit::kCount, {}};
+    SummaryValue value{static_cast<double>(run.metrics.steps), plot::Unit::kCount, {}};
     const double epochs = value.value / run.metrics.steps_per_epoch;
-    if (std::isfinite(epochs)) value.where = to_text(epochs, Unit::kNumber) + " epochs";
+    if (std::isfinite(epochs)) value.where = to_text(epochs, plot::Unit::kNumber) + " epochs";
     return run.metrics.curves.empty() ? SummaryValue{} : value;
   }));
   add_metrics(runs, list);
   list.push_back(quantity(runs, "samples per second", Better::kLarger, [](const Run& run) {
-    return median_of(run.metrics.curve("samples_per_second"), Unit::kCount);
+    return median_of(run.metrics.curve("samples_per_second"), plot::Unit::kCount);
   }));
   list.push_back(quantity(runs, "time of an epoch", Better::kSmaller, epoch_seconds));
   list.push_back(quantity(runs, "training time", Better::kNeither, [](const Run& run) {
     return SummaryValue{
-        run.metrics.curves.empty() ? kNoNumber : run.metrics.seconds, Unit::kSeconds, {}};
+        run.metrics.curves.empty() ? kNoNumber : run.metrics.seconds, plot::Unit::kSeconds, {}};
   }));
   list.push_back(quantity(runs, "most memory", Better::kSmaller, memory_of));
   std::erase_if(list, [](const Quantity& q) {

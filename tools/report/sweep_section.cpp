@@ -7,12 +7,12 @@
 #include <optional>
 #include <set>
 
-#include "tools/report/axis.h"
+#include "tools/plot/axis.h"
+#include "tools/plot/units.h"
 #include "tools/report/chart.h"
 #include "tools/report/scale.h"
 #include "tools/report/section.h"
 #include "tools/report/table.h"
-#include "tools/report/units.h"
 
 namespace tools::report {
 
@@ -40,7 +40,7 @@ std::optional<double> number_in(const std::string& text) {
 // A setting, of which a number has about four digits.
 std::string short_text(const std::string& text) {
   const std::optional<double> number = number_in(text);
-  return number ? to_text(*number, Unit::kNumber) : unquoted(text);
+  return number ? to_text(*number, plot::Unit::kNumber) : unquoted(text);
 }
 
 // The trials with a value, the best first, as far as they are drawn.
@@ -62,7 +62,7 @@ struct Dimension {
 
 Dimension value_column(const Sweep& sweep, const std::vector<const Trial*>& trials) {
   std::vector<std::string> values;
-  for (const Trial* trial : trials) values.push_back(exact_text(trial->value));
+  for (const Trial* trial : trials) values.push_back(plot::exact_text(trial->value));
   return {sweep.monitor.empty() ? "value" : sweep.monitor, std::move(values)};
 }
 
@@ -86,7 +86,7 @@ std::string quality(size_t i, size_t count) {
 
 std::string describe(const Sweep& sweep, const Trial& trial) {
   std::string text = "trial " + std::to_string(trial.number) + ": " + sweep.monitor + " " +
-                     to_text(trial.value, Unit::kNumber);
+                     to_text(trial.value, plot::Unit::kNumber);
   for (const Setting& s : trial.settings) text += "\n" + s.key + " = " + unquoted(s.value);
   return text;
 }
@@ -120,7 +120,7 @@ Html labels(const Scale& scale, const char* classes, const char* side) {
   Html html;
   for (const Scale::Label& label : scale.labels())
     html += element("span", label.text,
-                    {{"style", std::string(side) + ":" + percent_of_side(label.place)}});
+                    {{"style", std::string(side) + ":" + plot::percent_of_side(label.place)}});
   return element("div", html, {{"class", classes}, {"aria-hidden", "true"}});
 }
 
@@ -149,8 +149,8 @@ Html parallel_coordinates(const Sweep& sweep, const std::vector<const Trial*>& t
         "div",
         element("b", breakable(columns[c].title)) + labels(columns[c].scale, "y-labels", "bottom"),
         {{"class", "parallel-axis"},
-         {"style", "left:" + percent_of_side(x_of(c) - 0.5 / count) +
-                       ";width:" + percent_of_side(1 / count)}});
+         {"style", "left:" + plot::percent_of_side(x_of(c) - 0.5 / count) +
+                       ";width:" + plot::percent_of_side(1 / count)}});
   }
   for (size_t i = trials.size(); i-- > 0;) {
     std::string d;
@@ -246,7 +246,8 @@ Html trial_table(const Sweep& sweep) {
   table.columns.push_back({"run"});
   for (const Trial& trial : sweep.trials) {
     if (table.rows.size() == kMostRows) break;
-    std::vector<Cell> row = {Cell(std::to_string(trial.number)), Cell(trial.value, Unit::kNumber)};
+    std::vector<Cell> row = {Cell(std::to_string(trial.number)),
+                             Cell(trial.value, plot::Unit::kNumber)};
     row[0].order = static_cast<double>(trial.number);
     if (table.rows.empty() && std::isfinite(trial.value))
       row[1].content += element("small", "best", {{"class", "best"}});
@@ -254,8 +255,8 @@ Html trial_table(const Sweep& sweep) {
       const std::string text = value_of(trial, key);
       row.push_back(setting_cell(text));
     }
-    row.emplace_back(trial.rung, Unit::kNumber);
-    row.emplace_back(trial.seconds, Unit::kSeconds);
+    row.emplace_back(trial.rung, plot::Unit::kNumber);
+    row.emplace_back(trial.seconds, plot::Unit::kSeconds);
     const Html why =
         trial.error.empty() ? Html() : element("small", trial.error, {{"class", "why"}});
     row.emplace_back(Html::text(trial.status.empty() ? "-" : trial.status) + why);
@@ -290,7 +291,7 @@ Html cards(const Sweep& sweep) {
     for (const Setting& s : best.settings)
       settings += (settings.empty() ? "" : ", ") + s.key + " = " + short_text(s.value);
     html += card("best " + (sweep.monitor.empty() ? "value" : sweep.monitor),
-                 to_text(best.value, Unit::kNumber),
+                 to_text(best.value, plot::Unit::kNumber),
                  "trial " + std::to_string(best.number) + ": " + settings, {{"class", "wide"}});
   }
   return element("dl", html, {{"class", "cards"}});
@@ -321,7 +322,7 @@ std::string searched_text(const Sweep& sweep, const std::string& key) {
 // The different values of a key, by their number and the least and the largest of them.
 Cell tried_cell(const Sweep& sweep, const std::string& key) {
   std::set<std::string> values;
-  Range range;
+  plot::Range range;
   for (const Trial& trial : sweep.trials) {
     const std::string text = value_of(trial, key);
     values.insert(text);
@@ -329,7 +330,8 @@ Cell tried_cell(const Sweep& sweep, const std::string& key) {
   }
   std::string text = std::to_string(values.size()) + (values.size() == 1 ? " value" : " values");
   if (!range.empty() && values.size() > 1)
-    text += ", " + to_text(range.low, Unit::kNumber) + " to " + to_text(range.high, Unit::kNumber);
+    text += ", " + to_text(range.low, plot::Unit::kNumber) + " to " +
+            to_text(range.high, plot::Unit::kNumber);
   return Cell(text);
 }
 

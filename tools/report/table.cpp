@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "tools/report/units.h"
+#include "tools/plot/units.h"
 
 namespace tools::report {
 
@@ -31,7 +31,8 @@ Html body_row(const Table& table, const std::vector<Cell>& row) {
     std::vector<Attribute> attributes;
     if (i == 0) attributes.push_back({"scope", "row"});
     if (!classes.empty()) attributes.push_back({"class", classes});
-    if (std::isfinite(cell.order)) attributes.push_back({"data-order", exact_text(cell.order)});
+    if (std::isfinite(cell.order))
+      attributes.push_back({"data-order", plot::exact_text(cell.order)});
     cells += element(i == 0 ? "th" : "td", cell.content, attributes);
   }
   return element("tr", cells);

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/plot/units.h"
 #include "tools/report/html.h"
-#include "tools/report/units.h"
 
 namespace tools::report {
 
@@ -21,7 +21,7 @@ struct Column {
 struct Cell {
   explicit Cell(const std::string& text) : content(Html::text(text)) {}
   explicit Cell(Html html) : content(std::move(html)) {}
-  Cell(double value, Unit unit) : content(Html::text(to_text(value, unit))), order(value) {}
+  Cell(double value, plot::Unit unit) : content(Html::text(to_text(value, unit))), order(value) {}
   Html content;
   double order = std::numeric_limits<double>::quiet_NaN();  // NaN: by its text
   std::string classes = {};

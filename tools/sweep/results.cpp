@@ -75,9 +75,9 @@ std::string name_of(const Record& record, const Sweep& sweep, size_t without) {
 }
 
 // Whether the numbers of an axis are read best on a logarithmic one.
-bool is_wide(const std::vector<trials::Series>& all, bool second) {
+bool is_wide(const std::vector<plot::Series>& all, bool second) {
   std::set<double> values;
-  for (const trials::Series& series : all)
+  for (const plot::Series& series : all)
     for (const auto& [x, y] : series.points) values.insert(second ? y : x);
   return !values.empty() && *values.begin() > 0 && *values.rbegin() > 50 * *values.begin();
 }
@@ -111,10 +111,10 @@ std::string table_of(const Sweep& sweep, const std::vector<Record>& ranking, int
          (errors.empty() ? "" : "\n" + runtime::terminal::folded(errors, columns));
 }
 
-trials::Plot plot_of(const Sweep& sweep, const std::vector<Record>& ranking) {
+plot::Plot plot_of(const Sweep& sweep, const std::vector<Record>& ranking) {
   const size_t axis = axis_of(sweep, ranking);
   const bool by_number = axis == sweep.parameters.size();
-  std::map<std::string, trials::Series> series;
+  std::map<std::string, plot::Series> series;
   for (const Record& record : ranking) {
     if (!record.value) continue;
     const std::string name = by_number ? "" : name_of(record, sweep, axis);
@@ -123,7 +123,7 @@ trials::Plot plot_of(const Sweep& sweep, const std::vector<Record>& ranking) {
     series[name].name = name;
     series[name].points.emplace_back(x, *record.value);
   }
-  trials::Plot plot{sweep.name, by_number ? "trial" : sweep.parameters[axis].key, sweep.monitor};
+  plot::Plot plot{sweep.name, by_number ? "trial" : sweep.parameters[axis].key, sweep.monitor};
   for (auto& [name, one] : series) {
     std::sort(one.points.begin(), one.points.end());
     plot.series.push_back(std::move(one));
@@ -136,12 +136,12 @@ trials::Plot plot_of(const Sweep& sweep, const std::vector<Record>& ranking) {
 void show_results(const Sweep& sweep, const std::string& folder,
                   const std::vector<Record>& ranking) {
   const std::filesystem::path path = folder;
-  const trials::Plot plot = plot_of(sweep, ranking);
+  const plot::Plot plot = plot_of(sweep, ranking);
   runtime::system::write_file((path / "results.json").string(),
                               json_of(sweep, ranking).dump(1) + "\n");
-  runtime::system::write_file((path / "results.svg").string(), trials::svg_plot(plot));
+  runtime::system::write_file((path / "results.svg").string(), plot::svg_plot(plot));
   const int columns = runtime::terminal::columns(STDOUT_FILENO);
-  fmt::print("{}\n{}", table_of(sweep, ranking, columns), trials::text_plot(plot, columns));
+  fmt::print("{}\n{}", table_of(sweep, ranking, columns), plot::text_plot(plot, columns));
   if (ranking.empty() || !ranking[0].done()) return;
   runtime::terminal::print_folded(fmt::format("\nbest: trial {}, {} {:.6g}; {}\n\n",
                                               ranking[0].trial, sweep.monitor, *ranking[0].value,

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "tools/plot/plot.h"
 #include "tools/sweep/records.h"
 #include "tools/sweep/sweep_file.h"
-#include "tools/trials/plot.h"
 
 namespace tools::sweep {
 
@@ -19,7 +19,7 @@ std::string table_of(const Sweep& sweep, const std::vector<Record>& ranking, int
 // (over the numbers of the trials if there is none), as one series for each combination of the
 // others that are not sampled from a range. An axis is logarithmic if its values are above 0 and
 // span more than a factor of 50.
-trials::Plot plot_of(const Sweep& sweep, const std::vector<Record>& ranking);
+plot::Plot plot_of(const Sweep& sweep, const std::vector<Record>& ranking);
 
 // Prints table, plot and the best settings as TOML to the standard output, and writes results.json
 // and results.svg into the sweep's folder. Throws DataError if a file cannot be written.

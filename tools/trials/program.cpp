@@ -98,10 +98,10 @@ void OutputFiles::add_to(CLI::App& app) {
       });
 }
 
-void OutputFiles::write(const Plot& plot, const Json& data) const {
+void OutputFiles::write(const plot::Plot& plot, const Json& data) const {
   for (const std::string& path : paths) {
-    runtime::system::write_file(path,
-                                path.ends_with(".svg") ? svg_plot(plot) : data.dump(2) + "\n");
+    runtime::system::write_file(
+        path, path.ends_with(".svg") ? plot::svg_plot(plot) : data.dump(2) + "\n");
   }
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/trials/plot.h"
+#include "tools/plot/plot.h"
 #include "tools/trials/settings.h"
 
 namespace CLI {
@@ -45,7 +45,7 @@ struct OutputFiles {
 
   void add_to(CLI::App& app);
   // Throws DataError if a file cannot be written.
-  void write(const Plot& plot, const Json& data) const;
+  void write(const plot::Plot& plot, const Json& data) const;
 };
 
 }  // namespace tools::trials

@@ -139,8 +139,8 @@ runtime::terminal::Table table_of(const std::map<int64_t, BatchTrial>& done) {
   return table;
 }
 
-trials::Plot plot_of(const std::map<int64_t, BatchTrial>& done, const std::string& key) {
-  trials::Plot plot{"speed by batch size", key, "samples/s", true, false, {{"samples/s", {}}}};
+plot::Plot plot_of(const std::map<int64_t, BatchTrial>& done, const std::string& key) {
+  plot::Plot plot{"speed by batch size", key, "samples/s", true, false, {{"samples/s", {}}}};
   for (const auto& [size, trial] : done) {
     if (trial.speed)
       plot.series[0].points.emplace_back(static_cast<double>(size),
@@ -178,7 +178,7 @@ void print(const std::map<int64_t, BatchTrial>& done, const std::string& key, in
            int64_t most) {
   const int columns = runtime::terminal::columns(STDOUT_FILENO);
   fmt::print("{}\n{}\n", table_of(done).text(columns),
-             trials::text_plot(plot_of(done, key), columns));
+             plot::text_plot(plot_of(done, key), columns));
   const BatchTrial& fastest = fastest_of(done);
   runtime::terminal::print_folded(fmt::format(
       "{}: {} = {}\nfastest that was measured: {} = {}, {} samples/s\n\n",

@@ -137,9 +137,9 @@ void take_scale_out(std::vector<LrPoint>& points, double from) {
   for (LrPoint& point : points) point.lr /= scale;
 }
 
-trials::Plot plot_of(const std::vector<LrPoint>& points) {
-  trials::Plot plot{"loss by learning rate",         "optimizer.lr", "loss", true, false,
-                    {{"loss", {}}, {"smoothed", {}}}};
+plot::Plot plot_of(const std::vector<LrPoint>& points) {
+  plot::Plot plot{"loss by learning rate",         "optimizer.lr", "loss", true, false,
+                  {{"loss", {}}, {"smoothed", {}}}};
   const std::vector<double> means = smoothed(points, radius_for(points.size()));
   for (size_t i = 0; i < points.size(); ++i) {
     plot.series[0].points.emplace_back(points[i].lr, points[i].loss);
@@ -163,8 +163,8 @@ Json json_of(const LrArguments& arguments, const Test& test, const LrSuggestion&
 }
 
 // The plot for a terminal: the end of a curve that diverges would hide the rest of it.
-trials::Plot for_terminal(const std::vector<LrPoint>& points) {
-  trials::Plot plot = plot_of(points);
+plot::Plot for_terminal(const std::vector<LrPoint>& points) {
+  plot::Plot plot = plot_of(points);
   plot.series.erase(plot.series.begin());
   const double top = plot.series[0].points[0].second * 1.5;
   std::erase_if(plot.series[0].points, [&](const auto& point) { return point.second > top; });
@@ -200,7 +200,7 @@ Tried try_rates(const LrArguments& arguments, const LrSuggestion& found) {
 
 void print(const Test& test, const LrSuggestion& found) {
   const int columns = runtime::terminal::columns(STDOUT_FILENO);
-  fmt::print("{}\n{} steps; {}\n", trials::text_plot(for_terminal(test.points), columns),
+  fmt::print("{}\n{} steps; {}\n", plot::text_plot(for_terminal(test.points), columns),
              test.points.size(),
              test.diverged ? fmt::format("the loss diverges at {:.2g}", test.points.back().lr)
                            : "the loss has not diverged");

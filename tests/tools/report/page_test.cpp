@@ -202,7 +202,7 @@ TEST(ChartDrawing, ALongCurveIsDecimated) {
 
 TEST(TableMarkup, HeadsAndCaptionsAreThere) {
   Table table{.caption = "About <it>", .columns = {{"a"}, {"b", true}}, .rows = {}};
-  table.rows.push_back({Cell("x"), Cell(1536, Unit::kBytes)});
+  table.rows.push_back({Cell("x"), Cell(1536, plot::Unit::kBytes)});
   const std::string html = to_html(table).str();
   EXPECT_THAT(html, HasSubstr("<caption>About &lt;it&gt;</caption>"));
   EXPECT_THAT(html, HasSubstr("<th scope=\"col\" class=\"number\">b</th>"));

@@ -53,7 +53,7 @@ TEST(Results, TableHasTheRungsOfHalving) {
 }
 
 TEST(Results, PlotIsOverTheParameterWithTheMostNumbers) {
-  const trials::Plot plot = plot_of(some_sweep(), kRanking);
+  const plot::Plot plot = plot_of(some_sweep(), kRanking);
   EXPECT_EQ(plot.x_label, "optimizer.lr");
   EXPECT_EQ(plot.y_label, "validation_loss");
   EXPECT_TRUE(plot.log_x) << "from 0.001 to 0.1";
@@ -74,7 +74,7 @@ TEST(Results, SampledParametersMakeNoSeries) {
 TEST(Results, WithoutNumbersThePlotIsOverTheTrials) {
   std::vector<Record> ranking = kRanking;
   for (Record& r : ranking) r.settings = {{"launch.ranks", "a"}, {"optimizer.lr", "b"}};
-  const trials::Plot plot = plot_of(some_sweep(), ranking);
+  const plot::Plot plot = plot_of(some_sweep(), ranking);
   EXPECT_EQ(plot.x_label, "trial");
   ASSERT_EQ(plot.series.size(), 1u);
   EXPECT_THAT(plot.series[0].points, ElementsAre(Pair(0, 1.5), Pair(1, 0.5), Pair(2, 0.75)));

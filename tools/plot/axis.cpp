@@ -1,11 +1,11 @@
 // Chooses nice steps for ticks, widens ranges to them, and labels them.
-#include "tools/report/axis.h"
+#include "tools/plot/axis.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-namespace tools::report {
+namespace tools::plot {
 
 namespace {
 
@@ -70,6 +70,10 @@ double Axis::place(double value) const {
   return (std::log10(value) - std::log10(low)) / (std::log10(high) - std::log10(low));
 }
 
+double Axis::at(double place) const {
+  return logarithmic ? low * std::pow(high / low, place) : low + place * (high - low);
+}
+
 Axis linear_axis(Range range, int count, Unit unit) {
   range = widened(range);
   Axis axis;
@@ -112,4 +116,4 @@ Axis logarithmic_axis(Range range) {
   return axis;
 }
 
-}  // namespace tools::report
+}  // namespace tools::plot

@@ -1,11 +1,11 @@
 // Checks digits, thousands and units of numbers.
-#include "tools/report/units.h"
+#include "tools/plot/units.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-namespace tools::report {
+namespace tools::plot {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
@@ -64,4 +64,4 @@ TEST(Units, LabelsHaveTheDigitsThatTheirDistanceNeeds) {
 }
 
 }  // namespace
-}  // namespace tools::report
+}  // namespace tools::plot

@@ -1,12 +1,14 @@
 // Plots of points: as text for a terminal and as SVG for a browser.
-#ifndef TOOLS_TRIALS_PLOT_H_
-#define TOOLS_TRIALS_PLOT_H_
+#ifndef TOOLS_PLOT_PLOT_H_
+#define TOOLS_PLOT_PLOT_H_
 
 #include <string>
 #include <utility>
 #include <vector>
 
-namespace tools::trials {
+#include "tools/plot/axis.h"
+
+namespace tools::plot {
 
 // Points that belong together; a line joins them in the SVG, in their order.
 struct Series {
@@ -31,30 +33,14 @@ std::string text_plot(const Plot& plot, int columns = 0, int width = 64, int hei
 // to other files. A plot without points has axes only.
 std::string svg_plot(const Plot& plot);
 
-// The range of an axis and the place of numbers in it, which both kinds of plots share.
-class Axis {
- public:
-  // `second`: whether the axis is that of the second coordinates.
-  Axis(const Plot& plot, bool second);
-  bool empty() const { return low_ > high_; }
-  bool has(double value) const { return !log_ || value > 0; }
-  double place(double value) const;  // from 0 to 1
-  double at(double place) const;     // the inverse
-  // Numbers for labels: round ones; on a logarithmic axis powers of ten and, if it has fewer than
-  // two, also 2 and 5 times these; whole ones where all values are whole.
-  std::vector<double> ticks() const;
+// The axis of the first or of the second coordinates, over all points that the plot can show.
+Axis axis_of(const Plot& plot, bool second);
 
- private:
-  double scaled(double value) const;
-  bool log_, whole_ = true;
-  double low_, high_;  // of scaled values
-};
-
-// Returns whether the axis has this point.
-inline bool has_point(const Axis& x, const Axis& y, const std::pair<double, double>& point) {
-  return x.has(point.first) && y.has(point.second);
+// Returns whether the plot can show this point.
+inline bool has_point(const Plot& plot, const std::pair<double, double>& point) {
+  return (!plot.log_x || point.first > 0) && (!plot.log_y || point.second > 0);
 }
 
-}  // namespace tools::trials
+}  // namespace tools::plot
 
-#endif  // TOOLS_TRIALS_PLOT_H_
+#endif  // TOOLS_PLOT_PLOT_H_

@@ -1,12 +1,12 @@
-// The range and the labels of a chart's axis.
-#ifndef TOOLS_REPORT_AXIS_H_
-#define TOOLS_REPORT_AXIS_H_
+// The range and the labels of an axis.
+#ifndef TOOLS_PLOT_AXIS_H_
+#define TOOLS_PLOT_AXIS_H_
 
 #include <vector>
 
-#include "tools/report/units.h"
+#include "tools/plot/units.h"
 
-namespace tools::report {
+namespace tools::plot {
 
 // An axis from `low` to `high`, low < high, with at least one label in between.
 struct Axis {
@@ -17,6 +17,7 @@ struct Axis {
 
   // Where a value is, from 0 at `low` to 1 at `high`; outside of that if the value is.
   double place(double value) const;
+  double at(double place) const;  // the inverse
 };
 
 // The range of values of an axis, which grows by those that are added. Values that are not finite
@@ -37,6 +38,6 @@ Axis rounded_axis(Range range, int count, Unit unit = Unit::kNumber);
 // Ticks at powers of ten, or at 1, 2 and 5 times these if there are few. `range` must be above 0.
 Axis logarithmic_axis(Range range);
 
-}  // namespace tools::report
+}  // namespace tools::plot
 
-#endif  // TOOLS_REPORT_AXIS_H_
+#endif  // TOOLS_PLOT_AXIS_H_

@@ -1,74 +1,31 @@
 // Draws axes, marks and keys of a plot with characters.
-#include "tools/trials/plot.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string_view>
 
 #include "runtime/terminal/text.h"
+#include "tools/plot/plot.h"
 
-namespace tools::trials {
+namespace tools::plot {
 
-namespace {
-
-// The step between round numbers (1, 2 or 5 times a power of ten) of which about five fit.
-double round_step(double range) {
-  const double power = std::pow(10, std::floor(std::log10(range / 5)));
-  for (const double factor : {1.0, 2.0, 5.0})
-    if (range / (power * factor) <= 6) return power * factor;
-  return power * 10;
-}
-
-}  // namespace
-
-double Axis::scaled(double value) const { return log_ ? std::log10(value) : value; }
-
-Axis::Axis(const Plot& plot, bool second)
-    : log_(second ? plot.log_y : plot.log_x),
-      low_(std::numeric_limits<double>::infinity()),
-      high_(-low_) {
+Axis axis_of(const Plot& plot, bool second) {
+  constexpr int kTicks = 5;
+  Range range;
+  bool whole = true;
   for (const Series& series : plot.series) {
-    for (const auto& [x, y] : series.points) {
-      if ((plot.log_x && x <= 0) || (plot.log_y && y <= 0)) continue;
-      const double value = second ? y : x;
-      low_ = std::min(low_, scaled(value));
-      high_ = std::max(high_, scaled(value));
-      whole_ = whole_ && value == std::floor(value);
+    for (const auto& point : series.points) {
+      if (!has_point(plot, point)) continue;
+      const double value = second ? point.second : point.first;
+      range.add(value);
+      whole = whole && value == std::floor(value);
     }
   }
-  if (low_ != high_) return;
-  const double margin = low_ == 0 ? 1 : std::abs(low_) / 10;
-  low_ -= margin;
-  high_ += margin;
-}
-
-double Axis::place(double value) const { return (scaled(value) - low_) / (high_ - low_); }
-
-double Axis::at(double place) const {
-  const double value = low_ + place * (high_ - low_);
-  return log_ ? std::pow(10, value) : value;
-}
-
-std::vector<double> Axis::ticks() const {
-  std::vector<double> list;
-  if (empty()) return list;
-  if (log_) {
-    for (double power = std::floor(low_); power <= high_; ++power) {
-      for (const double factor : {1.0, 2.0, 5.0}) {
-        const double tick = factor * std::pow(10, power), where = place(tick);
-        if (where >= 0 && where <= 1 && (factor == 1 || high_ - low_ < 2)) list.push_back(tick);
-      }
-    }
-    return list;
-  }
-  const double first = at(0), last = at(1), least = whole_ ? 1 : 0;
-  const double step = std::max(round_step(last - first), least);
-  for (double i = std::ceil(first / step); i * step <= last * (1 + 1e-12) + step * 1e-9; ++i)
-    list.push_back(i * step);
-  return list;
+  if (range.empty()) return {};
+  return (second ? plot.log_y : plot.log_x)
+             ? logarithmic_axis(range)
+             : linear_axis(range, kTicks, whole ? Unit::kCount : Unit::kNumber);
 }
 
 namespace {
@@ -92,7 +49,7 @@ std::vector<std::string> draw(const Plot& plot, const Axis& x, const Axis& y, in
   for (size_t s = 0; s < plot.series.size(); ++s) {
     const char mark = mark_of(plot, s);
     for (const auto& point : plot.series[s].points) {
-      if (!has_point(x, y, point)) continue;
+      if (!has_point(plot, point)) continue;
       const auto column = static_cast<size_t>(std::lround(x.place(point.first) * (width - 1)));
       const auto row = static_cast<size_t>(std::lround((1 - y.place(point.second)) * (height - 1)));
       char& cell = rows[row][column];
@@ -108,7 +65,7 @@ std::pair<std::string, std::string> axis_below(const Axis& x, int width) {
   const auto all = static_cast<size_t>(width);
   std::string axis(all, '-'), labels(all, ' ');
   size_t free_from = 0;
-  for (const double tick : x.ticks()) {
+  for (const double tick : x.ticks) {
     const std::string text = fmt::format("{:.4g}", tick);
     const auto at = static_cast<size_t>(std::lround(x.place(tick) * (width - 1)));
     const size_t most = all - std::min(text.size(), all);
@@ -135,8 +92,8 @@ std::vector<std::string> legend(const Plot& plot) {
 }  // namespace
 
 std::string text_plot(const Plot& plot, int columns, int width, int height) {
-  const Axis x(plot, false), y(plot, true);
-  if (x.empty()) return "";
+  const Axis x = axis_of(plot, false), y = axis_of(plot, true);
+  if (x.ticks.empty()) return "";
   const size_t third = columns > 0 ? static_cast<size_t>(columns) / 3 : kMostMargin;
   const size_t margin = std::clamp(runtime::terminal::width(plot.y_label), kLeastMargin,
                                    std::clamp(third, kLeastMargin, kMostMargin));
@@ -167,4 +124,4 @@ std::string text_plot(const Plot& plot, int columns, int width, int height) {
   return text;
 }
 
-}  // namespace tools::trials
+}  // namespace tools::plot

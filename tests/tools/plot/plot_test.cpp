@@ -1,5 +1,5 @@
 // Checks axes, marks and margins of plots.
-#include "tools/trials/plot.h"
+#include "tools/plot/plot.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include "runtime/terminal/text.h"
 
-namespace tools::trials {
+namespace tools::plot {
 namespace {
 
 std::vector<std::string> lines_of(const std::string& text) {
@@ -19,31 +19,30 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-TEST(Axis, PlacesNumbersLinearlyOrByLogarithm) {
+TEST(AxisOfAPlot, PlacesNumbersLinearlyOrByLogarithm) {
   Plot plot{"", "x", "y", true, false, {{"", {{0.01, 10}, {100, 30}}}}};
-  const Axis x(plot, false), y(plot, true);
+  const Axis x = axis_of(plot, false), y = axis_of(plot, true);
   EXPECT_DOUBLE_EQ(x.place(0.01), 0);
   EXPECT_DOUBLE_EQ(x.place(1), 0.5);
   EXPECT_DOUBLE_EQ(x.place(100), 1);
   EXPECT_DOUBLE_EQ(y.place(15), 0.25);
   EXPECT_DOUBLE_EQ(y.at(0.25), 15);
   EXPECT_NEAR(x.at(0.5), 1, 1e-12);
-  EXPECT_THAT(y.ticks(), testing::ElementsAre(10, 15, 20, 25, 30));
-  EXPECT_THAT(x.ticks(), testing::Pointwise(testing::DoubleNear(1e-9),
-                                            std::vector<double>{0.01, 0.1, 1, 10, 100}));
+  EXPECT_THAT(y.ticks, testing::ElementsAre(10, 15, 20, 25, 30));
+  EXPECT_THAT(x.ticks, testing::Pointwise(testing::DoubleNear(1e-9),
+                                          std::vector<double>{0.01, 0.1, 1, 10, 100}));
 }
 
-TEST(Axis, OfWholeNumbersHasWholeTicks) {
+TEST(AxisOfAPlot, OfWholeNumbersHasWholeTicks) {
   const Plot plot{"", "trial", "", false, false, {{"", {{0, 0.5}, {1, 1.5}}}}};
-  EXPECT_THAT(Axis(plot, false).ticks(), testing::ElementsAre(0, 1));
-  EXPECT_GT(Axis(plot, true).ticks().size(), 2u);
+  EXPECT_THAT(axis_of(plot, false).ticks, testing::ElementsAre(0, 1));
+  EXPECT_GT(axis_of(plot, true).ticks.size(), 2u);
 }
 
-TEST(Axis, OfOneValueOrNoneHasARange) {
-  const Axis one(Plot{"", "", "", false, false, {{"", {{5, 5}}}}}, false);
+TEST(AxisOfAPlot, OfOneValueOrNoneHasARange) {
+  const Axis one = axis_of(Plot{"", "", "", false, false, {{"", {{5, 5}}}}}, false);
   EXPECT_DOUBLE_EQ(one.place(5), 0.5);
-  EXPECT_TRUE(Axis(Plot{}, false).empty());
-  EXPECT_TRUE(Axis(Plot{}, false).ticks().empty());
+  EXPECT_TRUE(axis_of(Plot{}, false).ticks.empty());
 }
 
 TEST(TextPlot, MarksStandWhereThePointsAre) {
@@ -141,4 +140,4 @@ TEST(SvgPlot, WithoutPointsHasAxesOnly) {
 }
 
 }  // namespace
-}  // namespace tools::trials
+}  // namespace tools::plot

@@ -3,9 +3,9 @@
 
 #include <array>
 
-#include "tools/trials/plot.h"
+#include "tools/plot/plot.h"
 
-namespace tools::trials {
+namespace tools::plot {
 
 namespace {
 
@@ -43,14 +43,14 @@ std::string axes(const Plot& plot, const Axis& x, const Axis& y) {
   std::string text = fmt::format(
       "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"none\" stroke=\"#444\"/>\n", kLeft,
       kTop, kWidth, kHeight);
-  for (const double tick : x.ticks()) {
+  for (const double tick : x.ticks) {
     const double at = left(x, tick);
     text +=
         fmt::format("<line x1=\"{0:.1f}\" y1=\"{1}\" x2=\"{0:.1f}\" y2=\"{2}\" stroke=\"#ddd\"/>\n",
                     at, kTop, kTop + kHeight);
     text += text_at(at, kTop + kHeight + 18, "middle", fmt::format("{:.4g}", tick));
   }
-  for (const double tick : y.ticks()) {
+  for (const double tick : y.ticks) {
     const double at = top(y, tick);
     text +=
         fmt::format("<line x1=\"{0}\" y1=\"{1:.1f}\" x2=\"{2}\" y2=\"{1:.1f}\" stroke=\"#ddd\"/>\n",
@@ -66,7 +66,7 @@ std::string drawn(const Plot& plot, size_t index, const Axis& x, const Axis& y) 
   const char* const colour = kColours[index % kColours.size()];
   std::string line, marks;
   for (const auto& point : series.points) {
-    if (!has_point(x, y, point)) continue;
+    if (!has_point(plot, point)) continue;
     const double at = left(x, point.first), height = top(y, point.second);
     line += fmt::format("{}{:.1f},{:.1f}", line.empty() ? "" : " ", at, height);
     marks += fmt::format(
@@ -93,10 +93,10 @@ std::string svg_plot(const Plot& plot) {
       "fill=\"white\"/>\n",
       width, height);
   text += text_at(kLeft + kWidth / 2, 18, "middle", plot.title);
-  const Axis x(plot, false), y(plot, true);
+  const Axis x = axis_of(plot, false), y = axis_of(plot, true);
   text += axes(plot, x, y);
   for (size_t i = 0; i < plot.series.size(); ++i) text += drawn(plot, i, x, y);
   return text + "</svg>\n";
 }
 
-}  // namespace tools::trials
+}  // namespace tools::plot

@@ -1,5 +1,5 @@
 // Writes numbers with digits, thousands and units.
-#include "tools/report/units.h"
+#include "tools/plot/units.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 
-namespace tools::report {
+namespace tools::plot {
 
 namespace {
 
@@ -117,4 +117,4 @@ std::string name_of(Unit unit) {
   return kNames.at(static_cast<size_t>(unit));
 }
 
-}  // namespace tools::report
+}  // namespace tools::plot

@@ -1,10 +1,10 @@
 // Numbers as people read them.
-#ifndef TOOLS_REPORT_UNITS_H_
-#define TOOLS_REPORT_UNITS_H_
+#ifndef TOOLS_PLOT_UNITS_H_
+#define TOOLS_PLOT_UNITS_H_
 
 #include <string>
 
-namespace tools::report {
+namespace tools::plot {
 
 // What a number counts, which decides how it is written.
 enum class Unit {
@@ -28,6 +28,6 @@ std::string percent_of_side(double share);
 // The name under which the page's script knows the unit.
 std::string name_of(Unit unit);
 
-}  // namespace tools::report
+}  // namespace tools::plot
 
-#endif  // TOOLS_REPORT_UNITS_H_
+#endif  // TOOLS_PLOT_UNITS_H_

@@ -1,12 +1,12 @@
 // Checks ticks, ranges and labels of axes.
-#include "tools/report/axis.h"
+#include "tools/plot/axis.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 
-namespace tools::report {
+namespace tools::plot {
 namespace {
 
 using testing::DoubleEq;
@@ -95,4 +95,4 @@ TEST(Axis, LogarithmicTicksArePowersOfTenOrBetween) {
 }
 
 }  // namespace
-}  // namespace tools::report
+}  // namespace tools::plot
