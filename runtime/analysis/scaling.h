@@ -11,7 +11,7 @@
 #include "runtime/config/config.h"
 #include "runtime/exec/collectives.h"
 #include "runtime/parallel/efficiency.h"
-#include "runtime/train/step_cost.h"
+#include "runtime/train/cost_meter.h"
 
 namespace runtime::analysis {
 

@@ -7,21 +7,26 @@
 
 namespace runtime::train {
 
-exec::CollectiveTimes take_collective_times(const StepPrograms& programs) {
+parallel::ByAxis take_exposed_seconds(const StepPrograms& programs) {
+  parallel::ByAxis seconds{};
   exec::Collectives* const collectives = programs.setup().collectives();
-  return collectives == nullptr ? exec::CollectiveTimes{} : collectives->take_times();
+  if (collectives == nullptr) return seconds;
+  const exec::CollectiveTimes times = collectives->take_times();
+  for (size_t c = 0; c < times.exposed_ns.size(); ++c)
+    seconds[parallel::axis_of(static_cast<int>(c))] += times.exposed_ns[c] * 1e-9;
+  return seconds;
 }
 
 void CostMeter::begin(StepPrograms& programs, int64_t total) {
   programs_ = &programs;
   warm_up_ = std::min<int64_t>(kWarmUp, total / 2);
-  take_collective_times(programs);
+  take_exposed_seconds(programs);
 }
 
 void CostMeter::end_step() {
   if (++steps_ != warm_up_) return;
   pause();
-  take_collective_times(*programs_);
+  take_exposed_seconds(*programs_);
   seconds_ = {};
 }
 
@@ -34,7 +39,7 @@ void CostMeter::pause() {
 
 StepCost CostMeter::end() {
   pause();
-  parallel::ByAxis exposed = exposed_by_axis(take_collective_times(*programs_));
+  parallel::ByAxis exposed = take_exposed_seconds(*programs_);
   if (steps_ <= warm_up_) return {};
   const auto measured = static_cast<double>(steps_ - warm_up_);
   for (double& seconds : exposed) seconds /= measured;

@@ -6,14 +6,24 @@
 #include <cstdint>
 #include <optional>
 
-#include "runtime/train/step_cost.h"
+#include "runtime/exec/collectives.h"
+#include "runtime/parallel/efficiency.h"
 
 namespace runtime::train {
 
 class StepPrograms;
 
-// The times of the collectives of the programs since the last call.
-exec::CollectiveTimes take_collective_times(const StepPrograms& programs);
+// The mean cost of a training step on one rank, in seconds.
+struct StepCost {
+  int64_t steps = 0;           // steps that were measured
+  double seconds = 0;          // of one step, input and waiting included
+  parallel::ByAxis exposed{};  // part of `seconds` in which the rank waits for collectives
+
+  double all_exposed() const { return exposed[0] + exposed[1] + exposed[2]; }
+};
+
+// The seconds by axis in which the rank has waited for collectives since the last call.
+parallel::ByAxis take_exposed_seconds(const StepPrograms& programs);
 
 // Measures the cost of a step, once caches, plans and clock rates have settled: the time of the
 // clock from one step to the next, because a call that queues a step returns before the device has

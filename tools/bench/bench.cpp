@@ -93,8 +93,7 @@ Measured measure(Session& s, int64_t steps) {
     s.trainer->step(batch, s.config.optimizer.lr);
     for (++pending; pending > in_flight; --pending) s.trainer->next_result(true);
     const std::chrono::duration<double> elapsed = Clock::now() - begin;
-    const parallel::ByAxis waited =
-        train::exposed_by_axis(train::take_collective_times(*s.programs));
+    const parallel::ByAxis waited = train::take_exposed_seconds(*s.programs);
     if (i < kWarmUp) continue;
     times.push_back(elapsed.count());
     all += elapsed.count();

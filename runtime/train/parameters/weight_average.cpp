@@ -5,35 +5,34 @@
 
 namespace runtime::train {
 
-using step::kAverage;
-using step::kParameters;
-
 void WeightAverage::start() {
   exec::Storage& storage = model_.storage();
-  if (!exists() || storage.bytes(kAverage) == 0 || storage.bytes(kParameters) == 0) return;
-  const std::vector<std::byte> weights = model_.read_buffer(kParameters);
-  if (weights.size() == storage.bytes(kAverage)) return model_.write_buffer(kAverage, 0, weights);
+  if (!exists() || storage.bytes(step::kAverage) == 0 || storage.bytes(step::kParameters) == 0)
+    return;
+  const std::vector<std::byte> weights = model_.read_buffer(step::kParameters);
+  if (weights.size() == storage.bytes(step::kAverage))
+    return model_.write_buffer(step::kAverage, 0, weights);
   for (const parallel::Held& h :
        parallel::held(model_.values().buffers.layout, {0, weights.size()}, model_.setup().rank(),
                       model_.setup().world_size())) {
     const auto from = weights.begin() + static_cast<std::ptrdiff_t>(h.begin);
-    model_.write_buffer(kAverage, h.at,
+    model_.write_buffer(step::kAverage, h.at,
                         {from, from + static_cast<std::ptrdiff_t>(h.end - h.begin)});
   }
 }
 
 std::vector<std::byte> WeightAverage::put_in_place() {
-  if (model_.storage().bytes(kParameters) == 0) return {};
-  std::vector<std::byte> trained = model_.read_buffer(kParameters);
-  restore(trained.size() == model_.storage().bytes(kAverage)
-              ? model_.read_buffer(kAverage)
-              : parameters_.gathered(kAverage, model_.values().buffers.layout));
+  if (model_.storage().bytes(step::kParameters) == 0) return {};
+  std::vector<std::byte> trained = model_.read_buffer(step::kParameters);
+  restore(trained.size() == model_.storage().bytes(step::kAverage)
+              ? model_.read_buffer(step::kAverage)
+              : parameters_.gathered(step::kAverage, model_.values().buffers.layout));
   return trained;
 }
 
 void WeightAverage::restore(const std::vector<std::byte>& weights) {
   if (weights.empty()) return;
-  model_.write_buffer(kParameters, 0, weights);
+  model_.write_buffer(step::kParameters, 0, weights);
   model_.storage().parameters_changed();
 }
 

@@ -8,17 +8,10 @@
 
 namespace runtime::train {
 
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-// Samples a second since then.
-double rate_of(int64_t samples, Clock::time_point since) {
-  const std::chrono::duration<double> elapsed = Clock::now() - since;
+double EpochLog::Span::rate() const {
+  const std::chrono::duration<double> elapsed = Clock::now() - begin;
   return static_cast<double>(samples) / std::max(elapsed.count(), 1e-9);
 }
-
-}  // namespace
 
 EpochLog::EpochLog(StepPrograms& programs, Trainer& trainer, Reporter& reporter, LossChecks& checks,
                    int64_t steps_per_epoch, size_t noted, RunResult& result)
@@ -34,8 +27,8 @@ EpochLog::EpochLog(StepPrograms& programs, Trainer& trainer, Reporter& reporter,
 }
 
 void EpochLog::resume(const SavedState& state, double rate) {
-  interval_ = state.log.loss;
-  interval_samples_ = state.log.samples;
+  line_.loss = state.log.loss;
+  line_.samples = state.log.samples;
   metrics_.step = state.step;
   metrics_.loss = std::nan("");  // no step of this run has one yet
   if (state.step > 0) at((state.step - 1) / steps_per_epoch_, rate);
@@ -49,28 +42,26 @@ void EpochLog::at(int64_t epoch, double rate) {
 void EpochLog::begin_epoch() {
   epoch_begin_.reset();
   epoch_ = {};
-  epoch_samples_ = 0;
-  epoch_mark_ = Clock::now();
   epoch_after_ = trainer_.steps_done();
   if (trainer_.steps_done() % steps_per_epoch_ == 0) epoch_begin_ = Clock::now();
 }
 
 void EpochLog::add_samples(int64_t samples) {
-  interval_samples_ += samples;
-  epoch_samples_ += samples;
+  line_.samples += samples;
+  epoch_.samples += samples;
 }
 
 void EpochLog::add_loss(const LossMean& loss) {
-  epoch_.add(loss);
-  interval_.add(loss);
+  epoch_.loss.add(loss);
+  line_.loss.add(loss);
 }
 
 void EpochLog::take_results(bool wait) {
   while (const std::optional<StepResult> r = trainer_.next_result(wait)) {
     if (r->weight > 0) result_.last_loss = r->loss;
     checks_.check(*r);
-    epoch_.add(r->loss, r->weight);
-    interval_.add(r->loss, r->weight);
+    epoch_.loss.add(r->loss, r->weight);
+    line_.loss.add(r->loss, r->weight);
   }
 }
 
@@ -89,27 +80,21 @@ void EpochLog::set_rates(Metrics& m, double samples_per_second) const {
 Metrics EpochLog::current() {
   Metrics m = metrics_;
   m.device = device_.read();
-  if (interval_samples_ == 0) return m;
-  if (interval_.steps > 0) m.loss = interval_.mean();
-  set_rates(m, rate_of(interval_samples_, mark_));
+  if (line_.samples == 0) return m;
+  if (has_unreported()) m.loss = line_.loss.mean();
+  set_rates(m, line_.rate());
   return m;
 }
 
 void EpochLog::line() {
   trainer_.confirm_results();
   // If the device is behind, waits for a loss to report.
-  if (interval_.steps == 0) take_results(true);
+  if (!has_unreported()) take_results(true);
   report_notes();
   metrics_ = current();
   take_loss_scaling();
   reporter_.line(metrics_);
-  restart_line();
-}
-
-void EpochLog::restart_line() {
-  interval_ = {};
-  interval_samples_ = 0;
-  mark_ = Clock::now();
+  line_ = {};
 }
 
 void EpochLog::take_loss_scaling() {
@@ -147,8 +132,8 @@ void EpochLog::end_epoch(bool validated) {
   take_results(true);
   Metrics m = validated ? validated_metrics_ : current();
   if (!validated) m.epoch_seconds = epoch_seconds();
-  if (epoch_.steps > 0) m.loss = epoch_.mean();
-  if (epoch_samples_ > 0) set_rates(m, rate_of(epoch_samples_, epoch_mark_));
+  if (epoch_.loss.steps > 0) m.loss = epoch_.loss.mean();
+  if (epoch_.samples > 0) set_rates(m, epoch_.rate());
   if (m.epoch_seconds) {
     const auto before = static_cast<double>(result_.epochs++);
     result_.epoch_seconds = (result_.epoch_seconds * before + *m.epoch_seconds) / (before + 1);
@@ -157,8 +142,8 @@ void EpochLog::end_epoch(bool validated) {
 }
 
 void EpochLog::end_run() {
-  if (epoch_.steps > 0 && trainer_.steps_done() % steps_per_epoch_ != 0) {
-    result_.unfinished_loss = epoch_.mean();  // no line was reported of this epoch
+  if (epoch_.loss.steps > 0 && trainer_.steps_done() % steps_per_epoch_ != 0) {
+    result_.unfinished_loss = epoch_.loss.mean();  // no line was reported of this epoch
     result_.unfinished_after = epoch_after_;
   }
   result_.seconds = std::chrono::duration<double>(Clock::now() - begin_).count();

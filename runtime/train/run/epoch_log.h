@@ -26,9 +26,9 @@ class EpochLog {
            int64_t steps_per_epoch, size_t noted, RunResult& result);
   // Goes on with the line that a checkpoint was in the midst of; `rate`: of the step before.
   void resume(const SavedState& state, double rate);
-  LogSums saved() const { return {interval_, interval_samples_}; }
+  LogSums saved() const { return {line_.loss, line_.samples}; }
 
-  void begin_run() { begin_ = mark_ = Clock::now(); }
+  void begin_run() { begin_ = line_.begin = Clock::now(); }
   // An epoch that a run has gone on in has no time.
   void begin_epoch();
   // Counts what was trained. Losses follow, from take_results() or add_loss().
@@ -45,17 +45,20 @@ class EpochLog {
 
   // Reports a line, and begins the next one.
   void line();
-  void restart_line();
-  bool has_unreported() const { return interval_.steps > 0; }
+  bool has_unreported() const { return line_.loss.steps > 0; }
 
   // Around a validation. begin_validation() takes what the line of the validation says of training;
-  // report_validation() reports it; end_validation() leaves its time out of the epoch's rate.
+  // report_validation() reports it; end_validation() leaves its time out of the epoch's rate, and
+  // begins the next line if this one `ends_line`.
   void begin_validation();
   void show_validation(int64_t batch, int64_t batches) {
     reporter_.validation(metrics_, batch, batches);
   }
   void report_validation(const Evaluation& evaluation);
-  void end_validation(std::chrono::steady_clock::duration time) { epoch_mark_ += time; }
+  void end_validation(std::chrono::steady_clock::duration time, bool ends_line) {
+    epoch_.begin += time;
+    if (ends_line) line_ = {};
+  }
 
   // `validated`: whether the last step of the epoch was validated.
   void end_epoch(bool validated);
@@ -64,6 +67,13 @@ class EpochLog {
 
  private:
   using Clock = std::chrono::steady_clock;
+  // What was trained since `begin`.
+  struct Span {
+    LossMean loss = {};
+    int64_t samples = 0;
+    Clock::time_point begin = Clock::now();
+    double rate() const;  // samples a second
+  };
 
   std::optional<double> epoch_seconds() const;
   void set_rates(Metrics& m, double samples_per_second) const;
@@ -80,11 +90,9 @@ class EpochLog {
   size_t noted_;      // notes of the programs that have been reported
   double flops_ = 0;  // of the model for one sample; 0: not needed
   Metrics metrics_, validated_metrics_;
-  Clock::time_point begin_, mark_;
+  Clock::time_point begin_;
   std::optional<Clock::time_point> epoch_begin_;
-  Clock::time_point epoch_mark_;  // the begin of the epoch's training, validations left out
-  LossMean epoch_, interval_;     // interval_: since the last line
-  int64_t epoch_samples_ = 0, interval_samples_ = 0;
+  Span epoch_, line_;        // of the epoch, validations left out; since the last line
   int64_t epoch_after_ = 0;  // the step that the epoch goes on after
 };
 

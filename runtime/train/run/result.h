@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
+#include "runtime/train/cost_meter.h"
 #include "runtime/train/profiler.h"
 #include "runtime/train/progress.h"
-#include "runtime/train/step_cost.h"
 #include "runtime/train/trainer.h"
 
 namespace runtime::train {

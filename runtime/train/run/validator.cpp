@@ -69,9 +69,9 @@ std::optional<double> Validator::run(int64_t step) {
   result_.validation = e;
   log_.report_validation(e);
   // The next line of a run that goes on from here is that of one that has not ended here.
-  if (is_regular(step) || step % programs_.setup().config.metrics.log_every_steps == 0)
-    log_.restart_line();
-  log_.end_validation(std::chrono::steady_clock::now() - begin);
+  log_.end_validation(
+      std::chrono::steady_clock::now() - begin,
+      is_regular(step) || step % programs_.setup().config.metrics.log_every_steps == 0);
   const std::optional<double> value = take(e);
   decide(value.value_or(std::nan("")));
   return value;
