@@ -283,10 +283,12 @@ Section comm() {
            "communication plugin; \"auto\": one that reads the memory of the ranks' devices, if "
            "each has its own; else mpi under mpirun, local for ranks on one machine, else gloo"),
        key("rendezvous", &Comm::rendezvous,
-           "where the ranks find each other; \"env\": RUNTIME_RENDEZVOUS says it")
-           .one_of({"auto", "file", "redis", "pmix", "env"}),
+           "where the ranks find each other; \"tcp\": in a store that rank 0 keeps; \"env\": "
+           "RUNTIME_RENDEZVOUS says it")
+           .one_of({"auto", "file", "tcp", "redis", "pmix", "env"}),
        key("rendezvous_address", &Comm::rendezvous_address,
-           "file: a folder that all ranks share; redis: host:port"),
+           "file: a folder that all ranks share; tcp: tcp://host:port, of rank 0; redis: "
+           "host:port"),
        key("bucket_mb", &Comm::bucket_mb,
            "MiB of gradients that are reduced together; the first bucket is smaller, with "
            "zero_stage 2 and 3 all are if the model is small")

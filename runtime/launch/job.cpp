@@ -322,7 +322,7 @@ std::shared_ptr<Store> meet(const config::Comm& comm, const RankEnvironment& pla
                             Meeting& meeting) {
   const GetVariable get = [](const char* name) { return std::getenv(name); };
   const StoreChoice choice = choose_store(comm.rendezvous, comm.rendezvous_address, place, get);
-  meeting.store = open_store(choice, place.world_size);
+  meeting.store = open_store(choice, place.world_size, seconds(comm.init_timeout_s));
   std::shared_ptr<Store> store = meeting.store;
   if (std::getenv(kRendezvousVariable) != nullptr && choice.kind == StoreChoice::Kind::kFile) {
     meeting.job_folder = choice.address;

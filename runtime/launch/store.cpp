@@ -6,10 +6,16 @@
 
 namespace runtime::launch {
 
+std::optional<std::string> Store::wait_for(const std::string& key,
+                                           std::chrono::nanoseconds at_most) {
+  std::optional<std::string> value;
+  poll_until(at_most, [&] { return (value = try_get(key)).has_value(); });
+  return value;
+}
+
 std::string Store::get(const std::string& key, std::chrono::nanoseconds timeout,
                        std::optional<int> setter) {
-  std::optional<std::string> value;
-  if (poll_until(timeout, [&] { return (value = try_get(key)).has_value(); })) return *value;
+  if (std::optional<std::string> value = wait_for(key, timeout)) return *std::move(value);
   const std::string who = setter ? "rank " + std::to_string(*setter) : "the rank that sets it";
   throw StoreTimeout((setter ? who + " does not answer: " : "") + description() + ": key '" + key +
                      "' was not set within " + plugins::host::seconds_text(timeout) +

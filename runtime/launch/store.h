@@ -35,6 +35,9 @@ class Store {
   virtual void set(const std::string& key, const std::string& value) = 0;
   // Returns the value if the key exists now; does not wait.
   virtual std::optional<std::string> try_get(const std::string& key) = 0;
+  // The value once the key exists; asks at least once, and returns nothing after `at_most`.
+  virtual std::optional<std::string> wait_for(const std::string& key,
+                                              std::chrono::nanoseconds at_most);
   // Waits until the key exists, and asks at least once. Throws StoreTimeout after `timeout`, which
   // names the key and `setter`, the rank that should have set it.
   std::string get(const std::string& key, std::chrono::nanoseconds timeout,

@@ -6,10 +6,13 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <system_error>
 
 #include "runtime/launch/file_store.h"
 #include "runtime/launch/memory_store.h"
+#include "runtime/launch/tcp_store.h"
 #include "runtime/row_of.h"
 #ifdef RUNTIME_HAS_REDIS
 #include "runtime/launch/redis_store.h"
@@ -24,7 +27,10 @@ namespace {
 using Kind = StoreChoice::Kind;
 
 constexpr const char* kFileScheme = "file:";
-constexpr const char* kForms = "a folder that all ranks share, or host:port of a Redis server";
+constexpr const char* kTcpScheme = "tcp://";
+constexpr const char* kForms =
+    "a folder that all ranks share, tcp://host:port with the host of rank 0 and a free port there, "
+    "or host:port of a Redis server";
 
 // Variables that are the same for all ranks of a job and differ between jobs. Each launcher sets
 // one of them or more.
@@ -45,11 +51,12 @@ std::string text_of(const GetVariable& get, const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// Recognises "file:/a", "/a", "./a" and "a/b" as folders, "redis://host:port" and "host:port" as
-// Redis.
+// Recognises "file:/a", "/a", "./a" and "a/b" as folders, "tcp://host:port" as the store of rank 0,
+// "redis://host:port" and "host:port" as Redis.
 StoreChoice from_address(const std::string& address, const std::string& source) {
   if (address.starts_with(kFileScheme))
     return {.kind = Kind::kFile, .address = address.substr(std::string(kFileScheme).size())};
+  if (address.starts_with(kTcpScheme)) return {.kind = Kind::kTcp, .address = address};
   if (address.starts_with("redis://")) return {.kind = Kind::kRedis, .address = address};
   if (address.find('/') != address.npos || address == "." || address == "..")
     return {.kind = Kind::kFile, .address = address};
@@ -72,7 +79,31 @@ StoreChoice of_kind(Kind kind, const std::string& rendezvous, const std::string&
   }
   throw ConfigurationError(
       "comm.rendezvous = \"" + rendezvous + "\": comm.rendezvous_address is empty; give it " +
-      (kind == Kind::kFile ? "a folder that all ranks share" : "host:port of a Redis server"));
+      (kind == Kind::kFile  ? "a folder that all ranks share"
+       : kind == Kind::kTcp ? "tcp://host:port with the host of rank 0 and a free port there"
+                            : "host:port of a Redis server"));
+}
+
+// torchrun uses the port for a store of its own.
+std::optional<StoreChoice> at_master(const GetVariable& get) {
+  const std::string host = text_of(get, "MASTER_ADDR"), port = text_of(get, "MASTER_PORT");
+  if (host.empty() || port.empty() || get("TORCHELASTIC_RUN_ID") != nullptr) return std::nullopt;
+  const bool bare = host.find(':') != host.npos && !host.starts_with('[');  // an IPv6 address
+  return StoreChoice{.kind = Kind::kTcp,
+                     .address = kTcpScheme + (bare ? "[" + host + "]" : host) + ":" + port};
+}
+
+// RUNTIME_SECRET, or what the file RUNTIME_SECRET_FILE holds, without the end of its line.
+std::string secret_of(const GetVariable& get) {
+  const std::string path = text_of(get, "RUNTIME_SECRET_FILE");
+  if (path.empty()) return text_of(get, "RUNTIME_SECRET");
+  std::ifstream file(path, std::ios::binary);
+  std::string secret(std::istreambuf_iterator<char>(file), {});
+  if (!file.is_open() || file.bad())
+    throw ConfigurationError("RUNTIME_SECRET_FILE: cannot read " + path +
+                             "; give the path of a file that this user can read on every machine");
+  while (secret.ends_with('\n') || secret.ends_with('\r')) secret.pop_back();
+  return secret;
 }
 
 // torchrun in a step of srun inherits srun's PMIx namespace, which is not that of the ranks. Only
@@ -95,6 +126,7 @@ StoreChoice found(const std::string& address, const RankEnvironment& ranks,
                     .string(),
             .own_folder = true};
   if (offers_pmix(ranks, get)) return {.kind = Kind::kPmix};
+  if (const auto choice = at_master(get)) return *choice;
   throw ConfigurationError("no rendezvous for " + std::to_string(ranks.world_size) + " ranks, " +
                            std::to_string(ranks.local_size) +
                            " of them on this machine: set comm.rendezvous_address to " + kForms +
@@ -157,6 +189,11 @@ constexpr Row<StoreChoice (*)(const Asked&)> kRendezvous[] = {
     {"env", [](const Asked& a) { return found("", a.ranks, a.get); }},
     {"file", [](const Asked& a) { return of_kind(Kind::kFile, a.rendezvous, a.address, a.get); }},
     {"redis", [](const Asked& a) { return of_kind(Kind::kRedis, a.rendezvous, a.address, a.get); }},
+    {"tcp",
+     [](const Asked& a) {
+       const auto master = a.address.empty() ? at_master(a.get) : std::nullopt;
+       return master ? *master : of_kind(Kind::kTcp, a.rendezvous, a.address, a.get);
+     }},
     {"pmix", [](const Asked&) { return StoreChoice{.kind = Kind::kPmix}; }}};
 
 }  // namespace
@@ -169,6 +206,8 @@ StoreChoice choose_store(const std::string& rendezvous, const std::string& addre
   StoreChoice choice =
       find_row("comm.rendezvous", rendezvous, kRendezvous).value({rendezvous, address, ranks, get});
   choice.run_hint = run_hint(get);
+  choice.leads = ranks.rank == 0;
+  if (choice.kind == Kind::kTcp) choice.secret = secret_of(get);
   // If nothing else tells the jobs on this machine apart, their parents do: ranks of one mpiexec
   // have one parent.
   if (choice.own_folder && choice.run_hint.empty())
@@ -176,13 +215,17 @@ StoreChoice choose_store(const std::string& rendezvous, const std::string& addre
   return choice;
 }
 
-std::shared_ptr<Store> open_store(const StoreChoice& choice, [[maybe_unused]] int world_size) {
+std::shared_ptr<Store> open_store(const StoreChoice& choice, [[maybe_unused]] int world_size,
+                                  std::chrono::nanoseconds come) {
   switch (choice.kind) {
     case Kind::kMemory:
       return std::make_shared<MemoryStore>();
     case Kind::kFile:
       if (choice.own_folder) make_own_folder(choice.address);
       return std::make_shared<FileStore>(choice.address);
+    case Kind::kTcp:
+      return std::make_shared<TcpStore>(
+          TcpStore::Options{choice.address, choice.leads, choice.secret, come});
     case Kind::kRedis:
 #ifdef RUNTIME_HAS_REDIS
       return std::make_shared<RedisStore>(choice.address);

@@ -13,8 +13,10 @@ namespace runtime::launch {
 
 // A store that can be opened.
 struct StoreChoice {
-  enum class Kind { kMemory, kFile, kRedis, kPmix } kind = Kind::kMemory;
+  enum class Kind { kMemory, kFile, kRedis, kPmix, kTcp } kind = Kind::kMemory;
   std::string address = {};   // a folder, or host:port
+  bool leads = false;         // of kTcp: this is rank 0, which keeps the store
+  std::string secret = {};    // of kTcp
   bool own_folder = false;    // the folder in TMPDIR for this user's runs on this machine
   std::string run_hint = {};  // for join(): what the launcher's variables distinguish jobs by
 };
@@ -24,9 +26,9 @@ std::vector<std::string> written_rendezvous();
 
 // Chooses by comm.rendezvous and comm.rendezvous_address. "auto" takes the first of these that
 // exists: the folder that the launcher of this program names (RUNTIME_RENDEZVOUS), the address, a
-// folder on this machine if all ranks are on it, the launcher's PMIx. "env" does the same but
-// ignores the address. A run of one rank needs none of them. Throws ConfigurationError that says
-// what can be given.
+// folder on this machine if all ranks are on it, the launcher's PMIx, a store that rank 0 keeps at
+// MASTER_ADDR and MASTER_PORT. "env" does the same but ignores the address. A run of one rank needs
+// none of them. Throws ConfigurationError that says what can be given.
 StoreChoice choose_store(const std::string& rendezvous, const std::string& address,
                          const RankEnvironment& ranks, const GetVariable& get);
 
@@ -34,9 +36,11 @@ StoreChoice choose_store(const std::string& rendezvous, const std::string& addre
 bool has_redis();
 bool has_pmix();
 
-// Opens the store. Throws ConfigurationError for a kind that this build does not have, and
-// CommunicationError if opening fails.
-std::shared_ptr<Store> open_store(const StoreChoice& choice, int world_size);
+// Opens the store; `come`: the time in which the rank that keeps it must have come. Throws
+// ConfigurationError for a kind that this build does not have, and CommunicationError if opening
+// fails.
+std::shared_ptr<Store> open_store(const StoreChoice& choice, int world_size,
+                                  std::chrono::nanoseconds come = std::chrono::seconds(60));
 
 }  // namespace runtime::launch
 

@@ -194,6 +194,8 @@ const std::map<std::string, std::vector<std::string>> kLibraries = {
     {"jerror.h", {"runtime/data/image_jpeg.cpp"}},
     {"hiredis/", {"runtime/launch/"}},
     {"pmix.h", {"runtime/launch/"}},
+    {"netdb.h", {"runtime/launch/"}},
+    {"netinet/", {"runtime/launch/"}},
     {"dlfcn.h", {"plugins/host/"}},
     {"link.h", {"plugins/host/"}},
     {"execinfo.h", {"runtime/cli/crash.cpp"}},

@@ -32,8 +32,8 @@ constexpr size_t kLongHeaderLines = 150;
 const std::map<std::string, size_t> kRoomLines = {
     {"plugins/host", 4237},     {"plugins/include", 864},    {"plugins/sdk", 2684},
     {"plugins/validate", 2478}, {"runtime/analysis", 1482},  {"runtime/cli", 3248},
-    {"runtime/config", 4275},   {"runtime/data", 6608},      {"runtime/exchange", 1590},
-    {"runtime/exec", 4148},     {"runtime/graph", 5551},     {"runtime/launch", 4035},
+    {"runtime/config", 4277},   {"runtime/data", 6608},      {"runtime/exchange", 1590},
+    {"runtime/exec", 4148},     {"runtime/graph", 5551},     {"runtime/launch", 4644},
     {"runtime/model", 2282},    {"runtime/parallel", 3372},  {"runtime/session", 1472},
     {"runtime/step", 1636},     {"runtime/system", 538},     {"runtime/tensor", 694},
     {"runtime/terminal", 419},  {"runtime/tokenizer", 2204}, {"runtime/train", 7097},

@@ -69,6 +69,17 @@ run_two() {
       export MASTER_ADDR=127.0.0.1 MASTER_PORT=29999 # torch's own store, which we do not need
       by_hand '' LOCAL_WORLD_SIZE
       ;;
+    master)
+      # As on two machines, which share no folder: nothing says that the ranks are on one.
+      local rank pids=()
+      export MASTER_ADDR=localhost MASTER_PORT=$((20000 + RANDOM % 10000)) RUNTIME_SECRET=of-this-job
+      for rank in 1 0; do
+        RANK=$rank WORLD_SIZE=2 timeout "$limit" "${train[@]}" "${two[@]}" --set comm.interface=lo \
+          >"$work/$rank.out" 2>"$work/$rank.err" </dev/null &
+        pids+=($!)
+      done
+      wait "${pids[0]}" && wait "${pids[1]}"
+      ;;
     redis)
       need redis-server redis-server
       start_redis

@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <fstream>
+
 #include "runtime/config/schema.h"
 #include "tests/runtime/launch/store_support.h"
 
@@ -33,6 +35,10 @@ const RankEnvironment kHere = started(4), kHosts = started(2);
 const RankEnvironment kMpirunHere = started(4, true), kMpirunHosts = started(2, true);
 const Variables kPmix = {{"PMIX_NAMESPACE", "77"}};
 const Variables kLauncher = {{"RUNTIME_RENDEZVOUS", "file:/l"}};
+const Variables kMaster = {{"MASTER_ADDR", "m"}, {"MASTER_PORT", "2"}};
+const Variables kMaster6 = {{"MASTER_ADDR", "fd00::1"}, {"MASTER_PORT", "2"}};
+const Variables kTorchrun = {
+    {"MASTER_ADDR", "m"}, {"MASTER_PORT", "2"}, {"TORCHELASTIC_RUN_ID", "x"}};
 const Variables kBoth = {{"PMIX_NAMESPACE", "77"}, {"RUNTIME_RENDEZVOUS", "file:/l"}};
 
 struct Case {
@@ -78,6 +84,13 @@ TEST(Stores, AreChosenInOrder) {
       {"file", "", kHosts, kLauncher, Kind::kFile, "/l"},
       {"redis", "h:1", kHere, kBoth, Kind::kRedis, "h:1"},
       {"redis", "", kHosts, {{"RUNTIME_RENDEZVOUS", "h:1"}}, Kind::kRedis, "h:1"},
+      {"auto", "tcp://h:1", kHosts, kMaster, Kind::kTcp, "tcp://h:1"},
+      {"auto", "", kHosts, kMaster, Kind::kTcp, "tcp://m:2"},
+      {"auto", "", kHosts, kMaster6, Kind::kTcp, "tcp://[fd00::1]:2"},
+      {"auto", "", kHere, kMaster, Kind::kFile, temporary},
+      {"env", "h:1", kHosts, kMaster, Kind::kTcp, "tcp://m:2"},
+      {"tcp", "", kHosts, kMaster, Kind::kTcp, "tcp://m:2"},
+      {"tcp", "h:1", kHosts, kTorchrun, Kind::kTcp, "h:1"},
       {"pmix", "h:1", kHosts, kLauncher, Kind::kPmix, ""},
       {"redis", "", RankEnvironment(), {}, Kind::kMemory, ""},
   };
@@ -98,12 +111,14 @@ TEST(Stores, RefusalsSayWhatCouldBeGiven) {
         [&] { choose_store(rendezvous, address, kHosts, from(variables)); });
   };
   EXPECT_THAT(refusal("auto", "", {}), HasSubstr("4 ranks, 2 of them on this machine"));
-  EXPECT_THAT(refusal("auto", "", {}), HasSubstr("a folder that all ranks share, or host:port"));
+  EXPECT_THAT(refusal("auto", "", {}), HasSubstr("a folder that all ranks share, tcp://host:port"));
   EXPECT_THAT(refusal("env", "/f", {}), HasSubstr("comm.rendezvous_address"));
   EXPECT_THAT(refusal("auto", "name", {}), HasSubstr("'./name'"));
   EXPECT_THAT(refusal("auto", "", {{"RUNTIME_RENDEZVOUS", "x"}}), HasSubstr("RUNTIME_RENDEZVOUS"));
   EXPECT_THAT(refusal("file", "", {}), HasSubstr("give it a folder"));
   EXPECT_THAT(refusal("redis", "", kLauncher), HasSubstr("give it host:port"));
+  EXPECT_THAT(refusal("tcp", "", kTorchrun), HasSubstr("give it tcp://host:port"));
+  EXPECT_THAT(refusal("auto", "", kTorchrun), HasSubstr("tcp://host:port with the host of rank 0"));
 }
 
 TEST(Stores, RunsAreToldApartByTheVariablesOfTheirLauncher) {
@@ -114,6 +129,22 @@ TEST(Stores, RunsAreToldApartByTheVariablesOfTheirLauncher) {
   EXPECT_EQ(hint(kHere, {{"SLURM_JOB_ID", "7"}, {"SLURM_STEP_ID", "0"}}), "7-0");
   EXPECT_EQ(hint(kHere, {}), "parent-" + std::to_string(::getppid()));
   EXPECT_EQ(choose_store("file", "/f", kHosts, from({})).run_hint, "");
+}
+
+TEST(Stores, ASecretIsAVariableOrAFile) {
+  const TempFolder folder;
+  const std::string path = folder.path() / "secret";
+  std::ofstream(path) << "of a file\n";
+  const auto secret = [&](const Variables& variables) {
+    return choose_store("tcp", "h:1", kHosts, from(variables)).secret;
+  };
+  EXPECT_EQ(secret({}), "");
+  EXPECT_EQ(secret({{"RUNTIME_SECRET", "said"}}), "said");
+  EXPECT_EQ(secret({{"RUNTIME_SECRET", "said"}, {"RUNTIME_SECRET_FILE", path}}), "of a file");
+  EXPECT_THAT(message_of<ConfigurationError>([&] {
+                secret({{"RUNTIME_SECRET_FILE", path + ".not"}});
+              }),
+              HasSubstr("RUNTIME_SECRET_FILE: cannot read " + path + ".not"));
 }
 
 TEST(Stores, TheFolderOfAUserIsHisAlone) {

@@ -1,0 +1,218 @@
+// Connects to rank 0, says hello, and exchanges requests and answers with deadlines.
+#include "runtime/launch/tcp_store.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "plugins/host/text.h"
+#include "runtime/launch/store_messages.h"
+
+namespace runtime::launch {
+namespace {
+
+using namespace store_messages;
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kGone =
+    "rank 0, which keeps it, has ended or cannot be reached: see its output";
+// A rank that waits for a key asks again after this, so that it notices when rank 0 is gone.
+constexpr auto kLongestWait = 1000ms;
+
+// Thrown if the connection is lost; a new connection may succeed.
+[[noreturn]] void drop(const std::string& doing, int error) {
+  throw std::system_error(error, std::generic_category(), doing);
+}
+
+// Waits until the socket is ready.
+void await(int socket, short events, Clock::time_point deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+  pollfd entry{socket, events, 0};
+  const int ready = ::poll(&entry, 1, static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30)));
+  if (ready == 0) drop("waiting for its answer", ETIMEDOUT);
+  if (ready < 0 && errno != EINTR) drop("waiting for its answer", errno);
+}
+
+void send_all(int socket, std::string_view bytes, Clock::time_point deadline) {
+  while (!bytes.empty()) {
+    const ssize_t sent = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent >= 0)
+      bytes.remove_prefix(static_cast<std::size_t>(sent));
+    else if (errno == EAGAIN || errno == EINTR)
+      await(socket, POLLOUT, deadline);
+    else
+      drop("sending", errno);
+  }
+}
+
+std::string receive_all(int socket, std::size_t count, Clock::time_point deadline) {
+  std::string bytes(count, '\0');
+  for (std::size_t done = 0; done < count;) {
+    const ssize_t got = ::recv(socket, bytes.data() + done, count - done, 0);
+    if (got > 0)
+      done += static_cast<std::size_t>(got);
+    else if (got < 0 && (errno == EAGAIN || errno == EINTR))
+      await(socket, POLLIN, deadline);
+    else
+      drop("receiving", got == 0 ? ECONNRESET : errno);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+TcpStore::TcpStore(Options options) : options_(std::move(options)) {
+  constexpr std::string_view kScheme = "tcp://";
+  std::string_view text = options_.address;
+  if (text.starts_with(kScheme)) text.remove_prefix(kScheme.size());
+  const std::size_t colon = text.rfind(':');
+  host_ = text.substr(0, colon);
+  if (host_.starts_with('[') && host_.ends_with(']')) host_ = host_.substr(1, host_.size() - 2);
+  port_ = colon == text.npos ? "" : text.substr(colon + 1);
+  int port = 0;
+  const auto [end, error] = std::from_chars(port_.data(), port_.data() + port_.size(), port);
+  if (error != std::errc() || end != port_.data() + port_.size() || port < 0 || port > 65535 ||
+      host_.empty() || (port == 0 && !options_.leads)) {
+    throw ConfigurationError("comm.rendezvous_address: got '" + options_.address +
+                             "', expected tcp://host:port with the host of rank 0 and a free port "
+                             "there, e.g. tcp://10.0.0.1:29500");
+  }
+  if (options_.leads) {
+    server_ = std::make_unique<StoreServer>(host_, port, options_.secret);
+    port_ = std::to_string(server_->port());
+  }
+  // Rank 0 may start later, or its name be known later.
+  looking_.socket = connect(Clock::now() + options_.come, /*patient=*/true);
+}
+
+// The connections end first, so that the server does not wait for them.
+TcpStore::~TcpStore() {
+  looking_.socket.close();
+  waiting_.socket.close();
+}
+
+std::string TcpStore::description() const {
+  return "the store of rank 0 at " + host_ + ":" + port_;
+}
+
+void TcpStore::fail(const std::string& what, const std::string& remedy) const {
+  throw CommunicationError(description() + ": " + what + "; " + remedy);
+}
+
+// Makes one attempt at each address of the host.
+plugins::host::Descriptor TcpStore::dial(Deadline deadline) {
+  addrinfo hints{}, *list = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  const std::string& host = server_ ? server_->own_host() : host_;
+  if (const int code = ::getaddrinfo(host.c_str(), port_.c_str(), &hints, &list); code != 0)
+    throw std::runtime_error(::gai_strerror(code));
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(list, ::freeaddrinfo);
+  int error = ECONNREFUSED;
+  for (const addrinfo* a = list; a != nullptr; a = a->ai_next) {
+    plugins::host::Descriptor socket(
+        ::socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!socket) continue;
+    const int on = 1;
+    ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    socklen_t bytes = sizeof error;
+    if (::connect(socket.get(), a->ai_addr, a->ai_addrlen) != 0 && errno != EINPROGRESS) {
+      error = errno;
+      continue;
+    }
+    await(socket.get(), POLLOUT, std::min(deadline, Clock::now() + 3s));
+    ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &bytes);
+    if (error == 0) return socket;
+  }
+  drop("connecting", error);
+}
+
+plugins::host::Descriptor TcpStore::connect(Deadline deadline, bool patient) {
+  for (std::string why;;) {
+    char reply = 0;
+    try {
+      plugins::host::Descriptor socket = dial(deadline);
+      std::string hello(kMagic);
+      add_number(hello, options_.secret.size());
+      const auto until = std::min(deadline, Clock::now() + options_.answer);
+      send_all(socket.get(), hello + options_.secret, until);
+      reply = receive_all(socket.get(), 1, until)[0];
+      if (reply == kWelcome) return socket;
+      why = "what listens there is no store of this program";
+    } catch (const std::exception& error) {
+      why = error.what();
+    }
+    if (reply == kWrongSecret)
+      fail("it refused the secret of this rank",
+           "give all ranks the same RUNTIME_SECRET, or the same file in RUNTIME_SECRET_FILE");
+    if (!patient || Clock::now() + 50ms >= deadline)
+      fail("cannot connect: " + why,
+           "see that rank 0 runs on that host with the same rendezvous, and that no firewall closes "
+           "the port; raise comm.init_timeout_s if it starts later");
+    std::this_thread::sleep_for(50ms);
+  }
+}
+
+TcpStore::Answer TcpStore::ask(Connection& connection, char kind, std::chrono::milliseconds wait,
+                               const std::string& key, const std::string& value) {
+  if (key.empty() || key.size() > kMostKey || value.size() > kLargestValue)
+    fail("the key '" + key.substr(0, 100) + "' or its value is too long", "this is a fault");
+  std::string request(1, kind);
+  for (const std::size_t number :
+       {static_cast<std::size_t>(wait.count()), key.size(), value.size()})
+    add_number(request, number);
+  request += key + value;
+  const std::lock_guard lock(connection.mutex);
+  const Deadline deadline = Clock::now() + wait + options_.answer;
+  // A connection that was used before may have been lost; the request is then repeated once.
+  for (bool reused = static_cast<bool>(connection.socket);; reused = false) {
+    try {
+      if (!reused) connection.socket = connect(deadline, /*patient=*/false);
+      send_all(connection.socket.get(), request, deadline);
+      const std::string head = receive_all(connection.socket.get(), kAnswerHead, deadline);
+      const std::size_t bytes = number_at(head, 1);
+      if (bytes > kLargestValue) drop("reading its answer", EPROTO);
+      return {head[0], receive_all(connection.socket.get(), bytes, deadline)};
+    } catch (const std::system_error& error) {
+      connection.socket.close();
+      if (!reused || error.code().value() == ETIMEDOUT)
+        fail(error.what() + std::string(" (limit ") +
+                 plugins::host::seconds_text(wait + options_.answer) + ")",
+             kGone);
+    }
+  }
+}
+
+void TcpStore::set(const std::string& key, const std::string& value) {
+  if (ask(looking_, kSet, 0ms, key, value).kind == kFull)
+    fail("it is full", "this is a fault: a job stores a few kilobytes for each rank");
+}
+
+std::optional<std::string> TcpStore::try_get(const std::string& key) {
+  Answer answer = ask(looking_, kGet, 0ms, key);
+  if (answer.kind != kFound) return std::nullopt;
+  return std::move(answer.value);
+}
+
+std::optional<std::string> TcpStore::wait_for(const std::string& key,
+                                              std::chrono::nanoseconds at_most) {
+  const Deadline deadline = Clock::now() + std::min<std::chrono::nanoseconds>(at_most, 24h);
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+    Answer answer = ask(waiting_, kGet, std::clamp(left, 0ms, kLongestWait), key);
+    if (answer.kind == kFound) return std::move(answer.value);
+    if (left <= 0ms) return std::nullopt;
+  }
+}
+
+}  // namespace runtime::launch

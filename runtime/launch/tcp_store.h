@@ -1,0 +1,64 @@
+// The store that rank 0 keeps, as the ranks see it.
+#ifndef RUNTIME_LAUNCH_TCP_STORE_H_
+#define RUNTIME_LAUNCH_TCP_STORE_H_
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "plugins/host/descriptor.h"
+#include "runtime/launch/store.h"
+#include "runtime/launch/store_server.h"
+
+namespace runtime::launch {
+
+// A store without any other service: rank 0 serves it, and every rank connects to it. Throws as
+// Store does. Equivalent to: torch.distributed.TCPStore.
+class TcpStore : public Store {
+ public:
+  struct Options {
+    std::string address;   // "tcp://host:port" or "host:port"; of rank 0
+    bool leads = false;    // this is rank 0, which serves
+    std::string secret = {};  // the same for all ranks; "": none
+    // Rank 0 must listen within `come`, and answer each request within `answer`.
+    std::chrono::nanoseconds come = std::chrono::seconds(60);
+    std::chrono::nanoseconds answer = std::chrono::seconds(5);
+  };
+  // Throws ConfigurationError for another form of address.
+  explicit TcpStore(Options options);
+  ~TcpStore() override;
+
+  void set(const std::string& key, const std::string& value) override;
+  std::optional<std::string> try_get(const std::string& key) override;
+  std::optional<std::string> wait_for(const std::string& key,
+                                      std::chrono::nanoseconds at_most) override;
+  std::string description() const override;
+
+ private:
+  using Deadline = std::chrono::steady_clock::time_point;
+  // Threads that wait for a key do not hold up those that only look.
+  struct Connection {
+    std::mutex mutex;
+    plugins::host::Descriptor socket;
+  };
+  struct Answer {
+    char kind = 0;
+    std::string value;
+  };
+
+  plugins::host::Descriptor dial(Deadline deadline);
+  // `patient`: goes on trying until the deadline.
+  plugins::host::Descriptor connect(Deadline deadline, bool patient);
+  Answer ask(Connection& connection, char kind, std::chrono::milliseconds wait,
+             const std::string& key, const std::string& value = "");
+  [[noreturn]] void fail(const std::string& what, const std::string& remedy) const;
+
+  const Options options_;
+  std::string host_, port_;
+  std::unique_ptr<StoreServer> server_;  // on rank 0
+  Connection looking_, waiting_;
+};
+
+}  // namespace runtime::launch
+
+#endif  // RUNTIME_LAUNCH_TCP_STORE_H_

@@ -1,0 +1,220 @@
+// The store that rank 0 keeps, with ranks, strangers, and a rank 0 that is not there.
+#include "runtime/launch/tcp_store.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <random>
+
+#include "runtime/launch/rendezvous.h"
+#include "tests/runtime/launch/store_support.h"
+
+namespace runtime::launch::test {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using Clock = std::chrono::steady_clock;
+using Options = TcpStore::Options;
+
+// Rank 0's store on a free port of the loopback interface.
+struct Served {
+  explicit Served(const std::string& secret = "", const std::string& host = "127.0.0.1")
+      : leader(Options{host + ":0", true, secret}), address(leader.description()) {
+    address = "tcp://" + address.substr(address.find(" at ") + 4);
+  }
+  Options follower(const std::string& secret = "") const { return {address, false, secret, 5s}; }
+  int port() const { return std::atoi(address.substr(address.rfind(':') + 1).c_str()); }
+
+  TcpStore leader;
+  std::string address;
+};
+
+// A connection that has not sent anything.
+class Stranger {
+ public:
+  explicit Stranger(int port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  }
+  void send(const std::string& bytes) const {
+    static_cast<void>(::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL));
+  }
+  // What the server sends until it ends the connection.
+  std::string receive() const {
+    std::string all(1 << 16, '\0');
+    const ssize_t size = ::recv(socket_.get(), all.data(), all.size(), MSG_WAITALL);
+    all.resize(static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+    return all;
+  }
+
+ private:
+  plugins::host::Descriptor socket_;
+};
+
+TEST(TcpStore, KeepsWhatAnyOfThemHasSet) {
+  Served served;
+  TcpStore one(served.follower()), other(served.follower());
+  EXPECT_EQ(other.try_get("run/a"), std::nullopt);
+  one.set("run/a", "1");
+  EXPECT_EQ(other.get("run/a", 0s), "1");
+  EXPECT_EQ(served.leader.try_get("run/a"), "1");
+  const std::string binary("\0\xff\r\n%s", 6), large(kLargestValue, 'x');
+  served.leader.set("run/a b", binary);
+  EXPECT_EQ(one.try_get("run/a b"), binary);
+  one.set("empty", "");
+  EXPECT_EQ(other.try_get("empty"), "");
+  one.set("large", large);
+  EXPECT_EQ(other.try_get("large"), large);
+  one.set("large", "small");
+  EXPECT_EQ(other.try_get("large"), "small");
+  EXPECT_THAT(message_of<StoreTimeout>([&] { one.get("never", 30ms, 3); }),
+              AllOf(HasSubstr("rank 3 does not answer"), HasSubstr("'never'"),
+                    HasSubstr(served.address.substr(6))));
+}
+
+TEST(TcpStore, WakesThoseThatWait) {
+  Served served;
+  TcpStore one(served.follower()), other(served.follower());
+  std::thread later([&] {
+    std::this_thread::sleep_for(100ms);
+    one.set("key", "value");
+  });
+  // Looking does not wait for the thread that waits.
+  std::thread looks([&] {
+    const auto begin = Clock::now();
+    EXPECT_EQ(other.try_get("another"), std::nullopt);
+    EXPECT_LT(Clock::now() - begin, 5s);
+  });
+  EXPECT_EQ(other.get("key", 60s), "value");
+  looks.join();
+  later.join();
+  EXPECT_EQ(other.wait_for("never", 20ms), std::nullopt);
+}
+
+TEST(TcpStore, RanksMeetInIt) {
+  Served served;
+  const auto prefixes = in_threads(8, [&](int rank) {
+    if (rank == 0) return join(served.leader, 0, 8, 60s);
+    TcpStore store(served.follower());
+    return join(store, rank, 8, 60s);
+  });
+  EXPECT_THAT(prefixes, Each(AllOf(prefixes[0], StartsWith("run-"))));
+}
+
+TEST(TcpStore, TheDeadlineNamesTheMissing) {
+  Served served;
+  const auto said = in_threads(2, [&](int i) {
+    if (i == 0) return join(served.leader, 0, 4, 200ms);
+    TcpStore store(served.follower());
+    return join(store, 2, 4, 200ms);
+  });
+  EXPECT_THAT(said, Each(HasSubstr("ranks 1 and 3 of 4 have not come")));
+}
+
+TEST(TcpStore, RanksMayComeBeforeRank0) {
+  const int port = Served().port();
+  const std::string address = "127.0.0.1:" + std::to_string(port);
+  std::thread early([&] {
+    TcpStore store(Options{address, false, "", 60s});
+    store.set("early", "1");
+  });
+  std::this_thread::sleep_for(150ms);
+  TcpStore leader(Options{address, true});
+  EXPECT_EQ(leader.get("early", 60s), "1");
+  early.join();
+}
+
+TEST(TcpStore, OnlyTheSecretOpensIt) {
+  Served served("hidden");
+  TcpStore right(served.follower("hidden"));
+  right.set("key", "value");
+  for (const char* wrong : {"", "hiddem", "hidden2", "hidde"}) {
+    EXPECT_THAT(message_of([&] { TcpStore store(served.follower(wrong)); }),
+                AllOf(HasSubstr("refused the secret"), HasSubstr("RUNTIME_SECRET")));
+  }
+  // A request without a hello is not heard.
+  Stranger stranger(served.port());
+  stranger.send(std::string("g\0\0\0\0\3\0\0\0\0\0\0\0key", 16));
+  EXPECT_EQ(stranger.receive(), "");
+  EXPECT_EQ(right.try_get("key"), "value");
+}
+
+TEST(TcpStore, StrangersDisturbNobody) {
+  Served served;
+  TcpStore store(served.follower());
+  store.set("key", "value");
+  std::vector<Stranger> silent;
+  for (int i = 0; i < 300; ++i) silent.emplace_back(served.port());
+  std::mt19937 random(7);
+  for (int i = 0; i < 500; ++i) {
+    const Stranger stranger(served.port());
+    // Every second one begins as a rank does, every fourth with the whole hello.
+    std::string bytes = i % 2 == 0 ? "" : std::string("RTSTORE\1", 8);
+    if (i % 4 == 3) bytes += std::string(4, '\0');
+    for (std::size_t n = random() % 200; n > 0; --n) bytes += static_cast<char>(random());
+    stranger.send(bytes);
+  }
+  EXPECT_EQ(store.try_get("key"), "value");
+  TcpStore late(served.follower());
+  EXPECT_EQ(late.try_get("key"), "value");
+}
+
+TEST(TcpStore, APortThatIsTakenIsNamed) {
+  Served served;
+  EXPECT_THAT(message_of([&] { TcpStore second(Options{served.address, true}); }),
+              AllOf(HasSubstr("cannot listen on port " + std::to_string(served.port())),
+                    HasSubstr("Address already in use"), HasSubstr("MASTER_PORT")));
+}
+
+TEST(TcpStore, ARank0ThatIsNotThereIsNamed) {
+  const int port = Served().port();
+  const std::string address = "127.0.0.1:" + std::to_string(port);
+  EXPECT_THAT(message_of([&] { TcpStore store(Options{address, false, "", 200ms}); }),
+              AllOf(StartsWith("the store of rank 0 at " + address), HasSubstr("cannot connect"),
+                    HasSubstr("Connection refused"), HasSubstr("firewall")));
+  EXPECT_THAT(message_of([&] {
+                TcpStore store(Options{"tcp://no.such.host.invalid:29500", false, "", 200ms});
+              }),
+              HasSubstr("no.such.host.invalid"));
+}
+
+TEST(TcpStore, ARank0ThatHasEndedIsNamed) {
+  auto served = std::make_unique<Served>();
+  const std::string address = served->address;
+  TcpStore store(served->follower());
+  store.set("key", "value");
+  std::thread ends([&] { served.reset(); });
+  // It stays for those that still ask.
+  EXPECT_EQ(store.try_get("key"), "value");
+  ends.join();
+  EXPECT_THAT(message_of([&] { store.try_get("key"); }),
+              AllOf(HasSubstr(address.substr(6)), HasSubstr("cannot connect")));
+}
+
+TEST(TcpStore, ListensOnIPv6) {
+  Served served("", "[::1]");
+  TcpStore store(served.follower());
+  store.set("key", "value");
+  EXPECT_EQ(served.leader.try_get("key"), "value");
+}
+
+TEST(TcpStore, AddressesThatAreNone) {
+  for (const char* address : {"", "host", ":6379", "host:", "host:0", "host:65536", "host:12x",
+                              "tcp://", "tcp://host", "host:-1", "/folder"}) {
+    EXPECT_THAT(message_of<ConfigurationError>([&] { TcpStore store(Options{address}); }),
+                HasSubstr("expected tcp://host:port"))
+        << address;
+  }
+}
+
+}  // namespace
+}  // namespace runtime::launch::test
