@@ -26,8 +26,8 @@ std::vector<std::string> advice(const Config& config) {
   const Layer& last = config.model.layers.back();
   const std::string function = last_function(last);
   if (function != "sigmoid" && function != "softmax") return {};
-  return {last.position.location().text() + ": the last layer of the model ends with \"" +
-          function + "\", but the loss " + loss.name +
+  return {last.position.text() + ": the last layer of the model ends with \"" + function +
+          "\", but the loss " + loss.name +
           " expects logits and computes probabilities from them itself, so that the model learns "
           "slowly and its loss stays far from 0; remove the " +
           function + " (the predicted class is the same without it)"};

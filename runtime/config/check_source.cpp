@@ -15,7 +15,7 @@ constexpr size_t kMaxOptions = 256;  // keys in one of these tables
 
 std::string listed_sections() {
   std::string result;
-  for (const std::string& name : names_of(sections())) {
+  for (const std::string& name : names_of_rows(sections())) {
     result += (result.empty() ? "[" : ", [") + name + "]";
   }
   return result;
@@ -23,7 +23,7 @@ std::string listed_sections() {
 
 [[noreturn]] void refuse_section(const Member& member) {
   const std::string name = "[" + shorten(member.key) + "]";
-  const std::string near = plugins::host::nearest_name(member.key, names_of(sections()));
+  const std::string near = plugins::host::nearest_name(member.key, names_of_rows(sections()));
   fail(member.position, "",
        "unknown section " + name + (near.empty() ? "" : ", did you mean [" + near + "]?") +
            "; known: " + listed_sections());

@@ -23,25 +23,14 @@ std::vector<std::string> names_of_inits(bool with_number) {
 }
 
 [[noreturn]] void wrong(const Value& value, const Key& key, const std::string& path) {
-  fail(value.position, path,
-       "wrong value: got " + describe(value) + ", expected " + describe_type(key));
-}
-
-[[noreturn]] void refuse_unquoted(const Value& value, const Key& key, const std::string& path) {
-  if (value.is(Kind::kArray) || value.is(Kind::kTable)) wrong(value, key, path);
-  fail(value.position, path,
-       "wrong value: got " + describe(value) + ", expected " + describe_type(key) +
-           "; put it into quotes");
+  fail_wrong(value, path, describe_type(key));
 }
 
 void check_number(const Value& value, const Key& key, const std::string& path, bool integer) {
   const bool whole = value.is(Kind::kInteger);
   if (!whole && (integer || !value.is(Kind::kNumber))) wrong(value, key, path);
-  const double number = whole ? static_cast<double>(value.integer) : value.number;
-  if (!std::isfinite(number)) {
-    fail(value.position, path,
-         "wrong value: got " + describe(value) + ", expected a finite number");
-  }
+  const double number = value.as_number();
+  if (!std::isfinite(number)) fail_wrong(value, path, "a finite number");
   if (!key.range.contains(number)) {
     fail(value.position, path,
          "out of range: got " + describe(value) + ", expected " + key.range.text());
@@ -49,14 +38,13 @@ void check_number(const Value& value, const Key& key, const std::string& path, b
 }
 
 void check_string(const Value& value, const Key& key, const std::string& path) {
-  if (!value.is(Kind::kString)) refuse_unquoted(value, key, path);
+  if (value.is(Kind::kArray) || value.is(Kind::kTable)) wrong(value, key, path);
+  if (!value.is(Kind::kString))
+    fail_wrong(value, path, describe_type(key) + "; put it into quotes");
   const bool control = std::any_of(value.string.begin(), value.string.end(), [](char c) {
     return static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t';
   });
-  if (control) {
-    fail(value.position, path,
-         "wrong value: got " + describe(value) + ", expected text without control characters");
-  }
+  if (control) fail_wrong(value, path, "text without control characters");
   if (key.choices.empty()) return;
   if (std::find(key.choices.begin(), key.choices.end(), value.string) != key.choices.end()) return;
   if (key.or_of_plugin && names_of_plugin(value.string)) return;
@@ -94,9 +82,9 @@ void check_init(const Value& value, const std::string& path) {
   if (value.is(Kind::kString)) return check_string(value, names, path);
   const std::vector<std::string> tables = names_of_inits(true);
   if (!value.is(Kind::kTable) || value.members.size() != 1) {
-    fail(value.position, path,
-         "wrong value: got " + describe(value) + ", expected a name (" + join_names(names.choices) +
-             ") or a table with one of " + join_names(tables) + ", like { normal = 0.01 }");
+    fail_wrong(value, path,
+               "a name (" + join_names(names.choices) + ") or a table with one of " +
+                   join_names(tables) + ", like { normal = 0.01 }");
   }
   const Member& member = value.members.front();
   const InitRow* const row = find_choice(inits(), member.key);
@@ -110,9 +98,7 @@ void check_init(const Value& value, const std::string& path) {
 
 void check_table(const Value& table, const Key& key, const std::string& path) {
   if (!table.is(Kind::kTable)) {
-    fail(table.position, path,
-         "wrong value: got " + describe(table) + ", expected a table with the keys " +
-             join_names(names_of(key.item_keys)));
+    fail_wrong(table, path, "a table with the keys " + join_names(names_of_rows(key.item_keys)));
   }
   check_known(table, key.item_keys, path);
   for (const Key& item : key.item_keys) {
@@ -180,15 +166,14 @@ void check_known(const Value& table, const std::vector<Key>& keys, const std::st
   for (const Member& member : table.members) {
     if (find_key(keys, member.key) != nullptr) continue;
     fail(member.position, path + "." + shorten(member.key),
-         "unknown key" + suggestion(member.key, names_of(keys)));
+         "unknown key" + suggestion(member.key, names_of_rows(keys)));
   }
 }
 
 Init read_init(const Value& value) {
   if (value.is(Kind::kString)) return {value.string, 0};
   const Member& member = value.members.front();
-  const bool whole = member.value.is(Kind::kInteger);
-  return {member.key, whole ? static_cast<double>(member.value.integer) : member.value.number};
+  return {member.key, member.value.as_number()};
 }
 
 }  // namespace runtime::config

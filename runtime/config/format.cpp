@@ -5,25 +5,17 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 namespace runtime::config {
 namespace {
 
+constexpr std::pair<char, const char*> kEscapes[] = {
+    {'"', "\\\""}, {'\\', "\\\\"}, {'\n', "\\n"}, {'\t', "\\t"}, {'\r', "\\r"}};
+
 std::string escaped(char c) {
-  switch (c) {
-    case '"':
-      return "\\\"";
-    case '\\':
-      return "\\\\";
-    case '\n':
-      return "\\n";
-    case '\t':
-      return "\\t";
-    case '\r':
-      return "\\r";
-    default:
-      break;
-  }
+  for (const auto& [plain, text] : kEscapes)
+    if (c == plain) return text;
   const auto code = static_cast<unsigned char>(c);
   if (code >= 0x20 && code != 0x7F) return std::string(1, c);
   std::array<char, 8> text{};

@@ -17,6 +17,9 @@ namespace runtime::config {
 // Checks a value of the key `key`: its type, its range or its choices, and the number of its items.
 void check_value(const Value& value, const Key& key, const std::string& path);
 
+// Returns the default of a key that has one.
+Value default_value(const Key& key);
+
 // Returns whether the value of a key of this type is one string: a text or a path.
 bool is_string(Type type);
 

@@ -2,8 +2,8 @@
 #include <concepts>
 
 #include "runtime/config/declare.h"
-#include "runtime/config/format.h"
 #include "runtime/config/read.h"
+#include "runtime/config/toml_text.h"
 
 namespace runtime::config {
 namespace {
@@ -106,20 +106,10 @@ void inherit(const Value& root, Optimizer& optimizer, const LayerTypes& types) {
 }
 
 std::string option_text(const Value& value, const std::string& path) {
-  switch (value.kind) {
-    case Kind::kString:
-      return value.string;
-    case Kind::kInteger:
-      return std::to_string(value.integer);
-    case Kind::kNumber:
-      return toml_number(value.number);
-    case Kind::kBoolean:
-      return value.boolean ? "true" : "false";
-    default:
-      break;
-  }
-  fail(value.position, path,
-       "wrong value: got " + describe(value) + ", expected a string, a number or a boolean");
+  if (value.is(Kind::kString)) return value.string;
+  if (value.is(Kind::kInteger) || value.is(Kind::kNumber) || value.is(Kind::kBoolean))
+    return toml_text(value);
+  fail_wrong(value, path, "a string, a number or a boolean");
 }
 
 // Reads the keys of every table [device.<plugin>], for example. Any key is accepted
@@ -144,9 +134,7 @@ PluginOptions read_plugin_options(const Value& root, const std::string& section_
 void assign(const Value& value, bool& target) { target = value.boolean; }
 void assign(const Value& value, std::string& target) { target = value.string; }
 void assign(const Value& value, int64_t& target) { target = value.integer; }
-void assign(const Value& value, double& target) {
-  target = value.is(Kind::kInteger) ? static_cast<double>(value.integer) : value.number;
-}
+void assign(const Value& value, double& target) { target = value.as_number(); }
 
 Config read_config(const Value& root, const LayerTypes& types,
                    const std::vector<SharedOperation>& optimizers) {

@@ -44,7 +44,7 @@ class LayerReader {
       fail(table_.position, path(key.name),
            "missing: a " + layer_.type->name + " needs it; expected " + describe_type(key));
     } else if (!key.default_text.empty()) {
-      Value value = parse_toml("value = " + key.default_text, "default").members.front().value;
+      Value value = default_value(key);
       value.position = table_.position;
       store(key, value);
     }
@@ -80,24 +80,19 @@ class LayerReader {
 };
 
 const LayerType& type_of(const Value& table, const std::string& path, const LayerTypes& types) {
-  if (!table.is(Kind::kTable)) {
-    fail(table.position, path,
-         "wrong value: got " + describe(table) + ", expected a table like { type = \"relu\" }");
-  }
+  if (!table.is(Kind::kTable)) fail_wrong(table, path, "a table like { type = \"relu\" }");
   const Member* type = table.find("type");
   if (type == nullptr) {
     fail(table.position, path + ".type",
-         "missing: every layer needs a type; known: " + join_names(names_of(types)));
+         "missing: every layer needs a type; known: " + join_names(names_of_rows(types)));
   }
-  if (!type->value.is(Kind::kString)) {
-    fail(type->value.position, path + ".type",
-         "wrong value: got " + describe(type->value) + ", expected the name of a layer type");
-  }
-  const LayerType* known = find_layer_type(types, type->value.string);
+  if (!type->value.is(Kind::kString))
+    fail_wrong(type->value, path + ".type", "the name of a layer type");
+  const LayerType* known = find_choice(types, type->value.string);
   if (known != nullptr) return *known;
   fail(type->value.position, path + ".type",
        "unknown layer type \"" + shorten(type->value.string) + "\"" +
-           suggestion(type->value.string, names_of(types)));
+           suggestion(type->value.string, names_of_rows(types)));
 }
 
 Layer read_layer(const Value& table, const std::string& path, const LayerTypes& types) {
@@ -105,7 +100,7 @@ Layer read_layer(const Value& table, const std::string& path, const LayerTypes& 
   for (const Member& member : table.members) {
     if (member.key == "type" || find_key(type.keys, member.key) != nullptr) continue;
     fail(member.position, path + "." + shorten(member.key),
-         "unknown key of " + type.name + suggestion(member.key, names_of(type.keys)));
+         "unknown key of " + type.name + suggestion(member.key, names_of_rows(type.keys)));
   }
   Layer layer = LayerReader(table, types, type, path).read();
   const auto inside = layer.lists.find("layers");

@@ -30,9 +30,7 @@ bool any_open_layer(const Value& layers) {
 std::variant<int64_t, double> attribute_of(const Value& value, Type type) {
   if (type == Type::kBoolean) return int64_t{value.boolean};
   if (type == Type::kInteger) return value.integer;
-  double number = 0;
-  assign(value, number);
-  return number;
+  return value.as_number();
 }
 
 // [optimizer.<plugin>] holds the keys of all optimizers of that plugin that the groups use.
@@ -139,10 +137,12 @@ class OptimizerReader {
 
 }  // namespace
 
+Value default_value(const Key& key) {
+  return parse_toml("value = " + key.default_text, "default").members.front().value;
+}
+
 void check_default(const Key& key) {
-  if (key.default_text.empty()) return;
-  const Value value = parse_toml("value = " + key.default_text, "default").members.front().value;
-  check_value(value, key, key.name);
+  if (!key.default_text.empty()) check_value(default_value(key), key, key.name);
 }
 
 AttributeValues read_attributes(const OpenOperation& operation,
@@ -155,9 +155,7 @@ AttributeValues read_attributes(const OpenOperation& operation,
     } else if (key.default_text.empty()) {
       result[key.name] = int64_t{0};  // weight_decay, which the rule gives
     } else {
-      const Value value =
-          parse_toml("value = " + key.default_text, "default").members.front().value;
-      result[key.name] = attribute_of(value, key.type);
+      result[key.name] = attribute_of(default_value(key), key.type);
     }
   }
   return result;

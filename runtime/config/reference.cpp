@@ -1,8 +1,6 @@
 // Writes the tables of keys for configs/README.md.
 #include "runtime/config/reference.h"
 
-#include "runtime/config/schema.h"
-
 namespace runtime::config {
 namespace {
 
@@ -14,13 +12,7 @@ std::string default_of(const Key& key) {
 // Markdown would take angle brackets for HTML.
 std::string escaped(const std::string& text) {
   std::string result;
-  for (const char c : text) {
-    if (c == '<') {
-      result += "&lt;";
-    } else {
-      result += c;
-    }
-  }
+  for (const char c : text) result += c == '<' ? std::string("&lt;") : std::string(1, c);
   return result;
 }
 

@@ -111,15 +111,10 @@ const Key& extends_key();
 
 // The find functions return the entry with this name, or nullptr.
 const Section* find_section(std::string_view name);
-const LayerType* find_layer_type(const LayerTypes& all, std::string_view name);
 const Key* find_key(const std::vector<Key>& keys, std::string_view name);
 // Returns whether the section may have tables of plugins: [device.<plugin>], [comm.<plugin>],
 // [dataset.<plugin>], [optimizer.<plugin>].
 bool has_plugin_tables(std::string_view section);
-// The names_of functions return the names of all entries, in their order.
-std::vector<std::string> names_of(const std::vector<Section>& all);
-std::vector<std::string> names_of(const LayerTypes& all);
-std::vector<std::string> names_of(const std::vector<Key>& keys);
 
 // Returns whether `text` has the form "<plugin>.<name>"; both are [a-z][a-z0-9_]*.
 bool names_of_plugin(std::string_view text);

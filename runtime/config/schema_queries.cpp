@@ -10,62 +10,37 @@
 namespace runtime::config {
 namespace {
 
-template <class Items>
-auto find_named(const Items& items, std::string_view name) -> decltype(items.data()) {
-  const auto found =
-      std::find_if(items.begin(), items.end(), [&](const auto& item) { return item.name == name; });
-  return found == items.end() ? nullptr : &*found;
-}
-
-template <class Items>
-std::vector<std::string> names(const Items& items) {
-  std::vector<std::string> result;
-  for (const auto& item : items) result.push_back(item.name);
-  return result;
-}
-
 std::string bound(double value) {
   const bool whole = value == std::floor(value) && std::abs(value) < 1e18;
   return whole ? std::to_string(static_cast<int64_t>(value)) : toml_number(value);
 }
 
+// What a type is called in messages and documents.
+struct TypeName {
+  Type type;
+  const char* text;
+};
+constexpr TypeName kTypeNames[] = {{Type::kBoolean, "true or false"},
+                                   {Type::kInteger, "integer"},
+                                   {Type::kIntegerOrAuto, "integer or \"auto\""},
+                                   {Type::kIntegersOrAuto, "integer, list of integers or \"auto\""},
+                                   {Type::kNumber, "number"},
+                                   {Type::kString, "string"},
+                                   {Type::kPath, "path"},
+                                   {Type::kDataPath, "path"},
+                                   {Type::kIntegers, "list of integers"},
+                                   {Type::kNumbers, "list of numbers"},
+                                   {Type::kStrings, "list of strings"},
+                                   {Type::kPaths, "list of paths"},
+                                   {Type::kInit, "name or { kind = value }"},
+                                   {Type::kPair, "integer or [h, w]"},
+                                   {Type::kPadding, "integer, [h, w] or \"same\""},
+                                   {Type::kTables, "list of tables"},
+                                   {Type::kLayers, "list of layers"}};
+static_assert(std::size(kTypeNames) == static_cast<size_t>(Type::kTables) + 1, "each has a row");
+
 std::string type_text(Type type) {
-  switch (type) {
-    case Type::kBoolean:
-      return "true or false";
-    case Type::kInteger:
-      return "integer";
-    case Type::kIntegerOrAuto:
-      return "integer or \"auto\"";
-    case Type::kIntegersOrAuto:
-      return "integer, list of integers or \"auto\"";
-    case Type::kNumber:
-      return "number";
-    case Type::kString:
-      return "string";
-    case Type::kPath:
-    case Type::kDataPath:
-      return "path";
-    case Type::kIntegers:
-      return "list of integers";
-    case Type::kNumbers:
-      return "list of numbers";
-    case Type::kStrings:
-      return "list of strings";
-    case Type::kPaths:
-      return "list of paths";
-    case Type::kInit:
-      return "name or { kind = value }";
-    case Type::kPair:
-      return "integer or [h, w]";
-    case Type::kPadding:
-      return "integer, [h, w] or \"same\"";
-    case Type::kTables:
-      return "list of tables";
-    case Type::kLayers:
-      break;
-  }
-  return "list of layers";
+  return std::ranges::find(kTypeNames, type, &TypeName::type)->text;
 }
 
 std::string quoted_choices(const std::vector<std::string>& choices) {
@@ -100,11 +75,10 @@ Type type_of(const Field& field) {
 }
 
 std::string default_text(const Field& field, Type type) {
-  if (type == Type::kLayers) return "";  // no layers: the file gives them, or a preset
   const std::string text = std::visit(
       [](const auto* member) -> std::string {
         if constexpr (std::is_same_v<decltype(member), const std::vector<Layer>*>)
-          return "";
+          return "";  // no layers: the file gives them, or a preset
         else if constexpr (std::is_same_v<decltype(member), const std::vector<OptimizerGroup>*> ||
                            std::is_same_v<decltype(member), const std::vector<DatasetInput>*>)
           return "[]";
@@ -143,16 +117,10 @@ bool names_of_plugin(std::string_view text) {
   return dot != text.npos && is_name(text.substr(0, dot)) && is_name(text.substr(dot + 1));
 }
 
-const Section* find_section(std::string_view name) { return find_named(sections(), name); }
-const LayerType* find_layer_type(const LayerTypes& all, std::string_view name) {
-  return find_named(all, name);
-}
+const Section* find_section(std::string_view name) { return find_choice(sections(), name); }
 const Key* find_key(const std::vector<Key>& keys, std::string_view name) {
-  return find_named(keys, name);
+  return find_choice(keys, name);
 }
-std::vector<std::string> names_of(const std::vector<Section>& all) { return names(all); }
-std::vector<std::string> names_of(const LayerTypes& all) { return names(all); }
-std::vector<std::string> names_of(const std::vector<Key>& keys) { return names(keys); }
 
 std::string describe_type(const Key& key) {
   if (!key.choices.empty()) {

@@ -109,7 +109,6 @@ std::vector<KeyOf<S>> keys_of_rule() {
 
 std::vector<Key> declared(const std::vector<KeyOf<OptimizerGroup>>& keys) {
   std::vector<Key> all;
-  OptimizerGroup defaults;
   for (const KeyOf<OptimizerGroup>& k : keys) {
     all.push_back(k.declared);
     if (!k.declared.required) all.back().default_text = "as in [optimizer]";

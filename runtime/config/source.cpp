@@ -115,7 +115,7 @@ class FileReader {
     for (const Value* item : extended_files(root)) {
       const std::string path = absolute_in(folder, item->string);
       check_open(*item, path);
-      const std::string where = item->position.location().text();
+      const std::string where = item->position.text();
       merge(merged, read(path, where + ": extends: cannot read " + path));
     }
     return merged;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "plugins/host/nearest.h"
 #include "runtime/config/choices.h"

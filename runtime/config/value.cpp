@@ -8,12 +8,11 @@
 
 namespace runtime::config {
 
-std::string Location::text() const {
-  if (line == 0) return file;
-  return file + ":" + std::to_string(line) + ":" + std::to_string(column);
+std::string Position::text() const {
+  const std::string name = file ? *file : std::string();
+  if (line == 0) return name;
+  return name + ":" + std::to_string(line) + ":" + std::to_string(column);
 }
-
-Location Position::location() const { return {file ? *file : std::string(), line, column}; }
 
 const Member* Value::find(std::string_view key) const {
   const auto found = std::find_if(members.begin(), members.end(),
@@ -59,11 +58,15 @@ std::string describe(const Value& value) {
 }
 
 void fail(const Position& position, std::string_view key, const std::string& message) {
-  std::string text = position.location().text();
+  std::string text = position.text();
   const std::string name = shorten(key);
   // "--set optimizer.lr" names the key already.
   if (!name.empty() && !(position.line == 0 && text.ends_with(" " + name))) text += ": " + name;
   throw ConfigurationError(text + ": " + message);
+}
+
+void fail_wrong(const Value& value, std::string_view key, const std::string& expected) {
+  fail(value.position, key, "wrong value: got " + describe(value) + ", expected " + expected);
 }
 
 }  // namespace runtime::config

@@ -11,22 +11,14 @@
 
 namespace runtime::config {
 
-// Where a value was written. Line and column count from 1; `file` is "--set" for command-line
-// overrides.
-struct Location {
-  std::string file;
-  int line = 0;
-  int column = 0;
-  std::string text() const;  // "lenet.toml:12:9"; without a line only the file
-};
-
-// A Location whose file name is shared by all values of the file. A value of the command line has
-// line 0, and what the user wrote as its file: "--set optimizer.lr".
+// Where a value was written. Line and column count from 1, and all values of a file share its name.
+// A value of the command line has line 0, and what the user wrote as its file: "--set
+// optimizer.lr".
 struct Position {
   std::shared_ptr<const std::string> file;
   int line = 1;
   int column = 1;
-  Location location() const;
+  std::string text() const;  // "lenet.toml:12:9"; without a line only the file
 };
 
 struct Member;
@@ -44,6 +36,8 @@ struct Value {
   std::vector<Member> members;  // of a kTable; keys are unique
 
   bool is(Kind wanted) const { return kind == wanted; }
+  // The number that a kInteger or a kNumber is.
+  double as_number() const { return is(Kind::kInteger) ? static_cast<double>(integer) : number; }
   const Member* find(std::string_view key) const;  // nullptr: there is no such key
   Member* find(std::string_view key);
   void remove(std::string_view key);
@@ -64,6 +58,9 @@ std::string shorten(std::string_view text);
 
 // Throws ConfigurationError("file:line:column: key: message"); an empty key is left out.
 [[noreturn]] void fail(const Position& position, std::string_view key, const std::string& message);
+// Does the same for a value of `key` that is not what is expected: "wrong value: got <value>,
+// expected <expected>".
+[[noreturn]] void fail_wrong(const Value& value, std::string_view key, const std::string& expected);
 
 // Parses a whole document; `file` is used in messages only. Throws ConfigurationError for a text
 // above kMaxTextBytes, for values nested deeper than kMaxDepth, for a key of kMaxKeyParts dots or

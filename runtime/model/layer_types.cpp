@@ -448,7 +448,7 @@ Layer to_layer(const config::Layer& from) {
   if (const auto& operation = from.type->operation) return to_open_layer(operation, from);
   for (const DeclaredLayer& declared : declared_layers())
     if (declared.type.name == from.type->name) return declared.make(from);
-  throw ConfigurationError(from.position.location().text() + ": layer type '" + from.type->name +
+  throw ConfigurationError(from.position.text() + ": layer type '" + from.type->name +
                            "' is not in the table of layers");
 }
 

@@ -120,7 +120,7 @@ TEST(LayerTypes, KnowWhereTheyWereWritten) {
       "dataset.name = \"fashion_mnist\"\ntraining.global_batch_size = 8\n"
       "[model]\ninput = [3]\n[[model.layers]]\ntype = \"relu\"\n"
       "[[model.layers]]\ntype = \"tanh\"\n");
-  EXPECT_EQ(config.model.layers.at(0).position.location().text(), "test.toml:5:1");
+  EXPECT_EQ(config.model.layers.at(0).position.text(), "test.toml:5:1");
   EXPECT_EQ(config.model.layers.at(1).position.line, 7);
 }
 
