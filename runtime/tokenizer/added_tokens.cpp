@@ -25,25 +25,6 @@ bool ends_with_word(std::string_view text) {
   return !text.empty() && begins_with_word(text.substr(last_character(text)));
 }
 
-// Returns where the spaces at the end of a text begin.
-std::size_t spaces_at_end(std::string_view text) {
-  while (!text.empty()) {
-    const std::size_t last = last_character(text);
-    std::size_t at = last;
-    if (!is_space(next_code_point(text, at))) break;
-    text = text.substr(0, last);
-  }
-  return text.size();
-}
-
-// Returns where the spaces from `at` end.
-std::size_t spaces_from(std::string_view text, std::size_t at) {
-  for (std::size_t next = at; next < text.size(); at = next) {
-    if (!is_space(next_code_point(text, next))) break;
-  }
-  return at;
-}
-
 }  // namespace
 
 AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizer& normalizer)

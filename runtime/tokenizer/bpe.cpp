@@ -101,17 +101,11 @@ class Bpe final : public Model {
                     options_.unknown + "\" is none; expected it in the vocabulary");
   }
 
-  // Appends the ids of the bytes of a character; false: one of them has none.
+  // Appends the symbols of the bytes of a character; false: one of them has none.
   bool add_bytes(std::string_view character, std::vector<Symbol>& symbols) const {
-    const std::size_t before = symbols.size();
-    for (const char c : character) {
-      const int32_t id = vocabulary().find_byte(static_cast<uint8_t>(c));
-      if (id == kNoToken) {
-        symbols.resize(before);
-        return false;
-      }
-      symbols.push_back({id, -1, -1});
-    }
+    std::vector<int32_t> ids;
+    if (!vocabulary().append_bytes(character, ids)) return false;
+    for (const int32_t id : ids) symbols.push_back({id, -1, -1});
     return true;
   }
 

@@ -145,12 +145,7 @@ Decoder read_decoder_sequence(const Element& element) {
   };
 }
 
-struct DecoderRow {
-  std::string_view name;
-  Decoder (&read)(const Element& element);
-};
-
-constexpr DecoderRow kDecoders[] = {
+constexpr ComponentRow<Decoder> kDecoders[] = {
     {"ByteLevel", read_byte_level_decoder}, {"BPEDecoder", read_bpe_decoder},
     {"WordPiece", read_word_piece_decoder}, {"Metaspace", read_metaspace_decoder},
     {"ByteFallback", read_byte_fallback},   {"Fuse", read_fuse},

@@ -24,7 +24,6 @@ std::string shown_value(const Json& value) {
 }  // namespace
 
 bool Element::is_null() const { return value_->is_null(); }
-bool Element::is_text() const { return value_->is_string(); }
 
 bool Element::has(const char* key) const {
   const auto it = value_->find(key);

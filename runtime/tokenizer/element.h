@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,7 +24,6 @@ class Element {
   // The place, for example "tokenizer.json: pre_tokenizer.pretokenizers[1]".
   const std::string& where() const { return where_; }
   bool is_null() const;
-  bool is_text() const;
   // Whether the object has the key, with another value than null.
   bool has(const char* key) const;
   Element at(const char* key) const;
@@ -54,6 +54,13 @@ class Element {
 
   const nlohmann::json* value_;
   std::string where_;
+};
+
+// A kind of component by the type that names it, and what reads it.
+template <class Component>
+struct ComponentRow {
+  std::string_view name;
+  Component (&read)(const Element& element);
 };
 
 }  // namespace runtime::tokenizer

@@ -6,12 +6,7 @@
 namespace runtime::tokenizer {
 namespace {
 
-struct ModelRow {
-  std::string_view name;
-  ModelPointer (&read)(const Element& element);
-};
-
-constexpr ModelRow kModels[] = {
+constexpr ComponentRow<ModelPointer> kModels[] = {
     {"BPE", read_bpe}, {"WordPiece", read_word_piece}, {"Unigram", read_unigram}};
 
 // Old files do not name the type of their model.

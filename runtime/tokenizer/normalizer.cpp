@@ -98,18 +98,10 @@ Normalizer read_bert(const Element& element) {
 Normalizer read_strip(const Element& element) {
   const bool left = element.flag("strip_left", true), right = element.flag("strip_right", true);
   return [=](Stretch& stretch) {
-    std::string_view text = stretch.text;
-    while (right && !text.empty()) {
-      std::size_t last = last_character(text), at = last;
-      if (!is_space(next_code_point(text, at))) break;
-      text = text.substr(0, last);
-    }
-    std::size_t begin = 0;
-    for (std::size_t at = 0; left && at < text.size(); begin = at) {
-      if (!is_space(next_code_point(text, at))) break;
-    }
+    if (right) stretch.text.resize(spaces_at_end(stretch.text));
+    const std::size_t begin = left ? spaces_from(stretch.text, 0) : 0;
     if (begin > 0) stretch.at_start = false;
-    stretch.text = std::string(text.substr(begin));
+    stretch.text.erase(0, begin);
   };
 }
 
@@ -156,25 +148,20 @@ Normalizer read_normalizer_sequence(const Element& element) {
   };
 }
 
-struct NormalizerRow {
-  std::string_view name;
-  Normalizer (&read)(const Element& element);
-};
-
-constexpr NormalizerRow kNormalizers[] = {{"NFC", read_normal_form<NormalForm::kNfc>},
-                                          {"NFD", read_normal_form<NormalForm::kNfd>},
-                                          {"NFKC", read_normal_form<NormalForm::kNfkc>},
-                                          {"NFKD", read_normal_form<NormalForm::kNfkd>},
-                                          {"Lowercase", read_lowercase},
-                                          {"StripAccents", read_strip_accents},
-                                          {"BertNormalizer", read_bert},
-                                          {"Strip", read_strip},
-                                          {"Prepend", read_prepend},
-                                          {"Replace", read_replace},
-                                          {"Nmt", read_nmt},
-                                          {"ByteLevel", read_visible_bytes},
-                                          {"Precompiled", read_precompiled},
-                                          {"Sequence", read_normalizer_sequence}};
+constexpr ComponentRow<Normalizer> kNormalizers[] = {{"NFC", read_normal_form<NormalForm::kNfc>},
+                                                     {"NFD", read_normal_form<NormalForm::kNfd>},
+                                                     {"NFKC", read_normal_form<NormalForm::kNfkc>},
+                                                     {"NFKD", read_normal_form<NormalForm::kNfkd>},
+                                                     {"Lowercase", read_lowercase},
+                                                     {"StripAccents", read_strip_accents},
+                                                     {"BertNormalizer", read_bert},
+                                                     {"Strip", read_strip},
+                                                     {"Prepend", read_prepend},
+                                                     {"Replace", read_replace},
+                                                     {"Nmt", read_nmt},
+                                                     {"ByteLevel", read_visible_bytes},
+                                                     {"Precompiled", read_precompiled},
+                                                     {"Sequence", read_normalizer_sequence}};
 
 }  // namespace
 

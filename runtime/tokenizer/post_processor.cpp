@@ -74,19 +74,15 @@ PostProcessor read_processor_sequence(const Element& element) {
   return processor;
 }
 
-struct PostProcessorRow {
-  std::string_view name;
-  PostProcessor (&read)(const Element& element);
-};
-
 // ByteLevel moves the offsets of tokens, which are not used here.
 PostProcessor read_byte_level_processor(const Element&) { return {}; }
 
-constexpr PostProcessorRow kPostProcessors[] = {{"TemplateProcessing", read_template},
-                                                {"BertProcessing", read_bert_processor},
-                                                {"RobertaProcessing", read_roberta_processor},
-                                                {"ByteLevel", read_byte_level_processor},
-                                                {"Sequence", read_processor_sequence}};
+constexpr ComponentRow<PostProcessor> kPostProcessors[] = {
+    {"TemplateProcessing", read_template},
+    {"BertProcessing", read_bert_processor},
+    {"RobertaProcessing", read_roberta_processor},
+    {"ByteLevel", read_byte_level_processor},
+    {"Sequence", read_processor_sequence}};
 
 }  // namespace
 

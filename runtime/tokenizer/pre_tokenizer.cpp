@@ -200,12 +200,7 @@ PreTokenizer read_pre_tokenizer_sequence(const Element& element) {
   return in_order(std::move(steps));
 }
 
-struct PreTokenizerRow {
-  std::string_view name;
-  PreTokenizer (&read)(const Element& element);
-};
-
-constexpr PreTokenizerRow kPreTokenizers[] = {
+constexpr ComponentRow<PreTokenizer> kPreTokenizers[] = {
     {"ByteLevel", read_byte_level},  {"BertPreTokenizer", read_bert_cuts},
     {"Whitespace", read_whitespace}, {"WhitespaceSplit", read_whitespace_split},
     {"Split", read_split},           {"Punctuation", read_punctuation},

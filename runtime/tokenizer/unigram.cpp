@@ -83,23 +83,12 @@ class Unigram final : public Model {
 
   void add(std::string_view part, std::vector<int32_t>& ids) const {
     if (const int32_t id = vocabulary().find(part); id != kNoToken) return ids.push_back(id);
-    if (bytes_ && add_bytes(part, ids)) return;
+    if (bytes_ && vocabulary().append_bytes(part, ids)) return;
     if (unknown_ == kNoToken) {
       throw DataError(where_ + ": the text has \"" + std::string(part.substr(0, 40)) +
                       "\", for which there is no token; expected unk_id or byte_fallback");
     }
     ids.push_back(unknown_);
-  }
-
-  bool add_bytes(std::string_view part, std::vector<int32_t>& ids) const {
-    const std::size_t before = ids.size();
-    for (const char c : part) {
-      ids.push_back(vocabulary().find_byte(static_cast<uint8_t>(c)));
-      if (ids.back() != kNoToken) continue;
-      ids.resize(before);
-      return false;
-    }
-    return true;
   }
 
   std::vector<double> scores_;  // by id

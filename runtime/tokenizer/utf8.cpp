@@ -35,20 +35,11 @@ std::size_t broken_length(std::string_view text, std::size_t at) {
   return 1;
 }
 
-int options_of(NormalForm form) {
-  constexpr int kCompatible = UTF8PROC_STABLE | UTF8PROC_COMPAT;
-  switch (form) {
-    case NormalForm::kNfc:
-      return UTF8PROC_STABLE | UTF8PROC_COMPOSE;
-    case NormalForm::kNfd:
-      return UTF8PROC_STABLE | UTF8PROC_DECOMPOSE;
-    case NormalForm::kNfkc:
-      return kCompatible | UTF8PROC_COMPOSE;
-    case NormalForm::kNfkd:
-      return kCompatible | UTF8PROC_DECOMPOSE;
-  }
-  return 0;
-}
+// The options of utf8proc for each NormalForm, in their order.
+constexpr int kNormalFormOptions[] = {UTF8PROC_STABLE | UTF8PROC_COMPOSE,
+                                      UTF8PROC_STABLE | UTF8PROC_DECOMPOSE,
+                                      UTF8PROC_STABLE | UTF8PROC_COMPAT | UTF8PROC_COMPOSE,
+                                      UTF8PROC_STABLE | UTF8PROC_COMPAT | UTF8PROC_DECOMPOSE};
 
 bool is_ascii(char byte) { return static_cast<uint8_t>(byte) < 0x80; }
 
@@ -110,6 +101,23 @@ std::size_t last_character(std::string_view text) {
   return at;
 }
 
+std::size_t spaces_at_end(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t last = last_character(text);
+    std::size_t at = last;
+    if (!is_space(next_code_point(text, at))) break;
+    text = text.substr(0, last);
+  }
+  return text.size();
+}
+
+std::size_t spaces_from(std::string_view text, std::size_t at) {
+  for (std::size_t next = at; next < text.size(); at = next) {
+    if (!is_space(next_code_point(text, next))) break;
+  }
+  return at;
+}
+
 bool in_category(char32_t code_point, std::string_view category) {
   const char* of = utf8proc_category_string(static_cast<utf8proc_int32_t>(code_point));
   return of[0] == category[0] && (category.size() == 1 || of[1] == category[1]);
@@ -146,7 +154,7 @@ std::string normal_form(std::string_view text, NormalForm form) {
     uint8_t* made = nullptr;
     const utf8proc_ssize_t size =
         utf8proc_map(bytes_of(text) + begin, static_cast<utf8proc_ssize_t>(end - begin), &made,
-                     static_cast<utf8proc_option_t>(options_of(form)));
+                     static_cast<utf8proc_option_t>(kNormalFormOptions[static_cast<int>(form)]));
     const std::unique_ptr<uint8_t, decltype(&std::free)> owner(made, &std::free);
     if (size < 0) throw std::bad_alloc();
     result.append(made, made + size);

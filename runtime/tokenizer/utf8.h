@@ -25,6 +25,10 @@ void check_utf8(std::string_view text, const std::string& name);
 std::string with_replacements(std::string_view text);
 // Returns where the last character of a text begins; the text is UTF-8 and not empty.
 std::size_t last_character(std::string_view text);
+// Returns where the spaces at the end of a text begin.
+std::size_t spaces_at_end(std::string_view text);
+// Returns where the spaces from `at` end.
+std::size_t spaces_from(std::string_view text, std::size_t at);
 
 // Returns whether the general category of a code point is `category` or begins with it: one or two
 // letters, for example "L" (letters) or "Mn" (nonspacing marks). The version of Unicode is that of

@@ -17,10 +17,18 @@ int32_t Vocabulary::find(std::string_view token) const {
   return it == ids_.end() ? kNoToken : it->second;
 }
 
-int32_t Vocabulary::find_byte(uint8_t byte) const {
+bool Vocabulary::append_bytes(std::string_view text, std::vector<int32_t>& ids) const {
   constexpr char kDigits[] = "0123456789ABCDEF";
-  const char token[] = {'<', '0', 'x', kDigits[byte / 16], kDigits[byte % 16], '>'};
-  return find(std::string_view(token, sizeof(token)));
+  const std::size_t before = ids.size();
+  for (const char c : text) {
+    const auto byte = static_cast<uint8_t>(c);
+    const char token[] = {'<', '0', 'x', kDigits[byte / 16], kDigits[byte % 16], '>'};
+    ids.push_back(find(std::string_view(token, sizeof(token))));
+    if (ids.back() != kNoToken) continue;
+    ids.resize(before);
+    return false;
+  }
+  return true;
 }
 
 const std::string* Vocabulary::token(int32_t id) const {

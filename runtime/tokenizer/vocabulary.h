@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "runtime/tokenizer/element.h"
 
@@ -34,8 +35,9 @@ class Vocabulary {
   void add(const std::string& token, int32_t id);
   // Returns the id of a token, or kNoToken.
   int32_t find(std::string_view token) const;
-  // Returns the id of the token that stands for a byte, "<0x00>".."<0xFF>", or kNoToken.
-  int32_t find_byte(uint8_t byte) const;
+  // Appends the ids of the tokens that stand for the bytes of a text, "<0x00>".."<0xFF>"; false:
+  // one of them has none, and nothing is appended.
+  bool append_bytes(std::string_view text, std::vector<int32_t>& ids) const;
   // Returns the token of an id; nullptr: there is none. It lives as long as the vocabulary.
   const std::string* token(int32_t id) const;
   // Returns the largest id plus one.
