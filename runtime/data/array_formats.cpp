@@ -9,14 +9,12 @@
 namespace runtime::data {
 namespace {
 
-using Reader = Array (*)(const std::string&);
-
 struct Arrays {
   Array features;
   std::optional<Array> targets;  // none: the files have only features
 };
 
-Arrays read_arrays(Reader read, const FilePair& files) {
+Arrays read_arrays(ReadArray read, const FilePair& files) {
   Arrays arrays{read(files.features), std::nullopt};
   if (files.targets.empty()) return arrays;
   arrays.targets = read(files.targets);
@@ -62,8 +60,10 @@ void check_same_shape(const Part& train, const Part& validation) {
                   " as in " + train.title);
 }
 
+}  // namespace
+
 // Reads both splits at the same time, because decompression takes most of the time at the start.
-Parts load_arrays(Reader read, const FilePair& train, const FilePair* validation,
+Parts load_arrays(ReadArray read, const FilePair& train, const FilePair* validation,
                   const DatasetOptions& options) {
   std::future<Arrays> pending;
   if (validation != nullptr) {
@@ -77,16 +77,6 @@ Parts load_arrays(Reader read, const FilePair& train, const FilePair* validation
     check_same_shape(parts.train, *parts.validation);
   }
   return parts;
-}
-
-}  // namespace
-
-Parts load_idx(const FilePair& train, const FilePair* validation, const DatasetOptions& options) {
-  return load_arrays(read_idx, train, validation, options);
-}
-
-Parts load_npy(const FilePair& train, const FilePair* validation, const DatasetOptions& options) {
-  return load_arrays(read_npy, train, validation, options);
 }
 
 }  // namespace runtime::data

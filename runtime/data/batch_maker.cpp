@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <span>
-#include <utility>
 
 #include "runtime/data/order.h"
 #include "runtime/error.h"
@@ -56,7 +54,13 @@ int64_t checked_size(const Dataset& dataset, const LoaderOptions& options) {
   return dataset.size();
 }
 
-void resize_inputs(const SampleSpec& spec, std::size_t rows, Batch& batch) {
+// Gives the arrays of a batch so many rows; new numbers are 0.
+void resize_batch(const SampleSpec& spec, std::size_t rows, Batch& batch) {
+  batch.positions.resize(rows);
+  batch.samples.resize(rows);
+  batch.features.resize(rows * static_cast<std::size_t>(spec.features()));
+  if (spec.classes > 0) batch.labels.resize(rows * static_cast<std::size_t>(spec.labels));
+  if (spec.targets > 0) batch.targets.resize(rows * static_cast<std::size_t>(spec.targets));
   for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
     const std::size_t count = rows * static_cast<std::size_t>(spec.inputs[i].numbers());
     InputNumbers& numbers = batch.inputs[i];
@@ -64,7 +68,28 @@ void resize_inputs(const SampleSpec& spec, std::size_t rows, Batch& batch) {
   }
 }
 
+Batch allocate_batch(const SampleSpec& spec, std::size_t rows, std::pmr::memory_resource* memory) {
+  Batch batch{.positions = std::pmr::vector<int64_t>(memory),
+              .samples = std::pmr::vector<int64_t>(memory),
+              .features = std::pmr::vector<float>(memory),
+              .labels = std::pmr::vector<int32_t>(memory),
+              .targets = std::pmr::vector<float>(memory),
+              .inputs = std::pmr::vector<InputNumbers>(memory)};
+  batch.inputs.reserve(spec.inputs.size());
+  while (batch.inputs.size() < spec.inputs.size())
+    batch.inputs.push_back({std::pmr::vector<float>(memory), std::pmr::vector<int32_t>(memory)});
+  resize_batch(spec, rows, batch);
+  return batch;
+}
+
 }  // namespace
+
+Batch zero_batch(const SampleSpec& spec, int64_t rows) {
+  Batch batch =
+      allocate_batch(spec, static_cast<std::size_t>(rows), std::pmr::get_default_resource());
+  batch.rows = batch.valid = batch.global_rows = batch.global_valid = rows;
+  return batch;
+}
 
 void check_label_weights(const LabelWeights& weights, const SampleSpec& spec) {
   if (weights.input.empty()) return;
@@ -112,7 +137,7 @@ BatchMaker::BatchMaker(std::shared_ptr<const Dataset> dataset, const LoaderOptio
       features_(dataset_->spec().features()),
       epoch_(options.first_epoch),
       order_(memory),
-      sample_(make_batch(1)),
+      sample_(allocate_batch(dataset_->spec(), 1, memory)),
       weighing_(options_.label_weights, dataset_->spec(), sample_) {
   batches_ = count_batches(size_, options_);
   options_.first_batch = std::min(options_.first_batch, batches_ - 1);
@@ -139,28 +164,7 @@ int64_t BatchMaker::rows_of_batch(int64_t index) const {
 Batch BatchMaker::make_batch() const {
   std::size_t rows = 0;
   for (const auto& [key, part] : parts_) rows = std::max(rows, part.size());
-  return make_batch(rows);
-}
-
-Batch BatchMaker::make_batch(std::size_t rows) const {
-  const SampleSpec& spec = dataset_->spec();
-  Batch batch{.positions = std::pmr::vector<int64_t>(memory_),
-              .samples = std::pmr::vector<int64_t>(memory_),
-              .features = std::pmr::vector<float>(memory_),
-              .labels = std::pmr::vector<int32_t>(memory_),
-              .targets = std::pmr::vector<float>(memory_),
-              .inputs = std::pmr::vector<InputNumbers>(memory_)};
-  batch.positions.resize(rows);
-  batch.samples.resize(rows);
-  batch.features.resize(rows * static_cast<std::size_t>(features_));
-  if (spec.classes > 0) batch.labels.resize(rows * static_cast<std::size_t>(spec.labels));
-  if (spec.targets > 0) batch.targets.resize(rows * static_cast<std::size_t>(spec.targets));
-  batch.inputs.reserve(spec.inputs.size());
-  while (batch.inputs.size() < spec.inputs.size()) {
-    batch.inputs.push_back({std::pmr::vector<float>(memory_), std::pmr::vector<int32_t>(memory_)});
-  }
-  resize_inputs(spec, rows, batch);
-  return batch;
+  return allocate_batch(dataset_->spec(), rows, memory_);
 }
 
 BatchMaker::Scratch BatchMaker::make_scratch() const {
@@ -182,7 +186,6 @@ void BatchMaker::plan(Batch& batch) {
 }
 
 void BatchMaker::plan(Batch& batch, int64_t epoch, int64_t index, int number) {
-  const SampleSpec& spec = dataset_->spec();
   if (order_epoch_ != epoch) fill_epoch_order(order_, options_.shuffle, options_.seed, epoch);
   order_epoch_ = epoch;
   const int64_t first = index * options_.batch_size;
@@ -195,14 +198,10 @@ void BatchMaker::plan(Batch& batch, int64_t epoch, int64_t index, int number) {
   batch.index = index;
   batch.part = number;
   const auto rows = static_cast<std::size_t>(batch.rows);
-  batch.features.resize(rows * static_cast<std::size_t>(features_));
-  if (spec.classes > 0) batch.labels.resize(rows * static_cast<std::size_t>(spec.labels));
-  if (spec.targets > 0) batch.targets.resize(rows * static_cast<std::size_t>(spec.targets));
-  resize_inputs(spec, rows, batch);
+  resize_batch(dataset_->spec(), rows, batch);
   if (options_.label_weights.any())
     batch.weight = weight_of_labels(first, batch.global_valid, epoch);
   batch.positions.assign(part.begin(), part.end());
-  batch.samples.resize(rows);
   for (std::size_t row = 0; row < rows; ++row) {
     int64_t& position = batch.positions[row];
     if (position >= batch.global_valid) position = -1;

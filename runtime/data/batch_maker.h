@@ -43,7 +43,6 @@ class BatchMaker {
   double weight_of_labels(int64_t first, int64_t count, int64_t epoch);
   void mask(int64_t epoch, std::span<const int64_t> samples, float* features, float* hidden) const;
   void check_given(std::span<const float> weights, int64_t sample) const;
-  Batch make_batch(std::size_t rows) const;
   void advance();
 
   std::shared_ptr<const Dataset> dataset_;

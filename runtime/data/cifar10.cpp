@@ -4,7 +4,6 @@
 
 #include "runtime/data/formats.h"
 #include "runtime/data/source.h"
-#include "runtime/error.h"
 #include "runtime/system/available_memory.h"
 
 namespace runtime::data {

@@ -3,25 +3,17 @@
 #include "runtime/data/dataset.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 #include "runtime/data/resample.h"
 #include "runtime/error.h"
 
 namespace runtime::data {
 
-namespace {
-
-int64_t product(const std::vector<int64_t>& dims) {
-  int64_t count = 1;
-  for (const int64_t dim : dims) count *= dim;
-  return count;
+int64_t numbers_in(const std::vector<int64_t>& shape) {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
 }
-
-}  // namespace
-
-int64_t SampleInput::numbers() const { return product(shape); }
-
-int64_t SampleSpec::features() const { return product(shape); }
 
 std::optional<std::size_t> SampleSpec::find_input(const std::string& name) const {
   const auto found = std::find_if(inputs.begin(), inputs.end(),

@@ -14,6 +14,9 @@
 
 namespace runtime::data {
 
+// Returns how many numbers a tensor of this shape has.
+int64_t numbers_in(const std::vector<int64_t>& shape);
+
 // A further input of each sample, beside its features: a model may read it, or the loss as weights.
 // Equivalent to: an entry of the dictionary that a data set of PyTorch returns.
 struct SampleInput {
@@ -21,7 +24,7 @@ struct SampleInput {
   std::vector<int64_t> shape;   // of one sample; [1]: one number
   bool integers = false;        // int32, else float32
   int32_t least = 0, most = 0;  // integers: no sample has others than these and those between them
-  int64_t numbers() const;      // in one sample
+  int64_t numbers() const { return numbers_in(shape); }  // in one sample
   bool operator==(const SampleInput&) const = default;
 };
 
@@ -48,7 +51,7 @@ struct SampleSpec {
   int64_t vocabulary = 0;                // > 0: features are token ids in 0..vocabulary-1
   // Hides tokens where batches are made; null: it hides none. Labels are the tokens themselves.
   std::shared_ptr<const TokenMasking> masking = nullptr;
-  int64_t features() const;  // numbers in the features of one sample
+  int64_t features() const { return numbers_in(shape); }  // numbers in those of one sample
   // The place of an input in `inputs`; nullopt: there is none of that name.
   std::optional<std::size_t> find_input(const std::string& name) const;
 };

@@ -23,12 +23,7 @@ uint32_t add_input(uint32_t crc, const Dataset& dataset, std::size_t input, int6
   const auto count = static_cast<std::size_t>(spec.numbers());
   std::vector<float> floats(spec.integers ? 0 : count);
   std::vector<int32_t> integers(spec.integers ? count : 0);
-  InputArray out;
-  if (spec.integers)
-    out.integers = integers.data();
-  else
-    out.floats = floats.data();
-  dataset.read_input({&sample, 1}, input, out);
+  dataset.read_input({&sample, 1}, input, {floats.data(), integers.data()});
   return add(add(crc, floats), integers);
 }
 
@@ -36,9 +31,8 @@ uint32_t add_input(uint32_t crc, const Dataset& dataset, std::size_t input, int6
 
 std::string fingerprint(const Dataset& dataset) {
   const SampleSpec& spec = dataset.spec();
-  std::size_t size = 1;
-  for (const int64_t dim : spec.shape) size *= static_cast<std::size_t>(dim);
-  std::vector<float> features(size), targets(static_cast<std::size_t>(spec.targets));
+  std::vector<float> features(static_cast<std::size_t>(spec.features()));
+  std::vector<float> targets(static_cast<std::size_t>(spec.targets));
   std::vector<int32_t> labels(spec.classes > 0 ? static_cast<std::size_t>(spec.labels) : 0);
   uint32_t crc = 0;
   const int64_t count = std::min(dataset.size(), kSamples);

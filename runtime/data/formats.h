@@ -29,9 +29,11 @@ struct Parts {
   std::vector<InputColumn> inputs = {}, validation_inputs = {};
 };
 
-// Null or an empty name means that there is no validation file.
-Parts load_idx(const FilePair& train, const FilePair* validation, const DatasetOptions& options);
-Parts load_npy(const FilePair& train, const FilePair* validation, const DatasetOptions& options);
+// Null or an empty name means that there is no validation file. `read` reads a file of one array:
+// read_idx or read_npy.
+using ReadArray = Array (*)(const std::string& path);
+Parts load_arrays(ReadArray read, const FilePair& train, const FilePair* validation,
+                  const DatasetOptions& options);
 Parts load_csv(const std::string& train, const std::string& validation,
                const DatasetOptions& options);
 // Reads CIFAR-10's binary files data_batch_1.bin to data_batch_5.bin and test_batch.bin in

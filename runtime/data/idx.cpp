@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <utility>
 
 #include "runtime/data/array.h"
 
@@ -18,25 +19,17 @@ std::string magic_text(const uint8_t* magic) {
   return text;
 }
 
+// By the third byte of the file.
+constexpr std::pair<uint8_t, ElementType> kIdxTypes[] = {
+    {0x08, ElementType::kUint8}, {0x09, ElementType::kInt8},    {0x0B, ElementType::kInt16},
+    {0x0C, ElementType::kInt32}, {0x0D, ElementType::kFloat32}, {0x0E, ElementType::kFloat64}};
+
 ElementType type_of(const Source& source, const uint8_t* magic) {
-  switch (magic[2]) {
-    case 0x08:
-      return ElementType::kUint8;
-    case 0x09:
-      return ElementType::kInt8;
-    case 0x0B:
-      return ElementType::kInt16;
-    case 0x0C:
-      return ElementType::kInt32;
-    case 0x0D:
-      return ElementType::kFloat32;
-    case 0x0E:
-      return ElementType::kFloat64;
-    default:
-      fail_at(source.name(), 2,
-              "unknown IDX element type in " + magic_text(magic) +
-                  "; expected 08, 09, 0b, 0c, 0d or 0e as the third byte");
-  }
+  for (const auto& [byte, type] : kIdxTypes)
+    if (byte == magic[2]) return type;
+  fail_at(source.name(), 2,
+          "unknown IDX element type in " + magic_text(magic) +
+              "; expected 08, 09, 0b, 0c, 0d or 0e as the third byte");
 }
 
 void read_header(Source& source, Array& array) {

@@ -112,14 +112,13 @@ bool has_parts(const std::string& folder) {
                   train.string() + "\" if that is the training part, or move one of them away");
 }
 
-// Returns the images of one class in the order of their names.
-std::vector<std::string> images_of_class(const std::string& path, Skipped& skipped) {
+// Returns the images below a folder, which messages call `what`, in the order of their names.
+std::vector<std::string> images_below(const std::string& path, const std::string& what,
+                                      Skipped& skipped) {
   ClassReader reader(skipped);
   reader.read(path);
-  if (reader.files.empty()) {
-    throw DataError(path + ": the folder of a class has no file *.png, *.jpg or *.jpeg" +
-                    skipped.text());
-  }
+  if (reader.files.empty())
+    throw DataError(path + ": " + what + " has no file *.png, *.jpg or *.jpeg" + skipped.text());
   std::sort(reader.files.begin(), reader.files.end());
   return std::move(reader.files);
 }
@@ -179,7 +178,7 @@ std::vector<ImageSample> list_images(const std::string& folder,
     const std::string path = (fs::path(folder) / name).string();
     if (found == classes.end() || *found != name)
       throw DataError(path + ": no class of the training part is called \"" + name + "\"");
-    std::vector<std::string> files = images_of_class(path, skipped);
+    std::vector<std::string> files = images_below(path, "the folder of a class", skipped);
     for (std::size_t i = 0; i < files.size(); ++i) {
       const double place = (static_cast<double>(i) + 0.5) / static_cast<double>(files.size());
       order.emplace_back(place, static_cast<int32_t>(found - classes.begin()), std::move(files[i]));
@@ -204,13 +203,9 @@ bool lacks_classes(const std::string& path) {
 
 std::vector<ImageSample> list_unlabelled(const std::string& path, Skipped& skipped) {
   if (fs::is_regular_file(path)) return {{path, 0}};
-  ClassReader reader(skipped);
-  reader.read(path);
-  if (reader.files.empty())
-    throw DataError(path + ": the folder has no file *.png, *.jpg or *.jpeg" + skipped.text());
-  std::sort(reader.files.begin(), reader.files.end());
   std::vector<ImageSample> result;
-  for (std::string& file : reader.files) result.push_back({std::move(file), 0});
+  for (std::string& file : images_below(path, "the folder", skipped))
+    result.push_back({std::move(file), 0});
   return result;
 }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <csetjmp>
 #include <cstdio>
-#include <cstring>
 #include <new>
 
 #include "runtime/data/image_decoders.h"

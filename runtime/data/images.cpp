@@ -21,7 +21,7 @@ class Images final : public Dataset {
         spec_(std::move(spec)),
         resized_(!options.resize.empty()),
         shorter_(options.resize_shorter),
-        scales_(channel_scales({options.mean, options.std}, spec_.shape[2])) {}
+        scales_(scales_of<float>({options.mean, options.std}, spec_.shape[2])) {}
   const SampleSpec& spec() const override { return spec_; }
   int64_t size() const override { return static_cast<int64_t>(files_.size()); }
   int32_t label(int64_t index) const override { return sample(index).label; }

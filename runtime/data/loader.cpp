@@ -76,21 +76,27 @@ struct Loader::State {
   // The consumer still holds batch given - 1, whose slot is not written to.
   bool may_plan() const { return !planning && !ended && planned - given + 1 < ring.size(); }
 
-  void plan_next(std::unique_lock<std::mutex>& lock) {
-    Slot& next = slot(planned);
-    planning = true;
-    lock.unlock();
+  // Runs `work` without the lock, and returns what it throws.
+  template <class Work>
+  static std::exception_ptr run_unlocked(std::unique_lock<std::mutex>& lock, const Work& work) {
     std::exception_ptr failure;
+    lock.unlock();
     try {
-      maker.plan(next.batch);
+      work();
     } catch (...) {
       failure = std::current_exception();
     }
     lock.lock();
+    return failure;
+  }
+
+  void plan_next(std::unique_lock<std::mutex>& lock) {
+    Slot& next = slot(planned);
+    planning = true;
+    next.failure = run_unlocked(lock, [&] { maker.plan(next.batch); });
     planning = false;
-    ended = failure != nullptr;
+    ended = next.failure != nullptr;
     next.taken = ended ? next.batch.rows : 0;
-    next.failure = failure;
     ++planned;
     skip_taken();
     work_is_there.notify_all();
@@ -105,14 +111,8 @@ struct Loader::State {
     from.taken = end;
     from.reading += end - begin;
     skip_taken();
-    lock.unlock();
-    std::exception_ptr failure;
-    try {
-      maker.read(from.batch, begin, end, own);
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    lock.lock();
+    std::exception_ptr failure =
+        run_unlocked(lock, [&] { maker.read(from.batch, begin, end, own); });
     from.reading -= end - begin;
     if (failure && (!from.failure || begin < from.failed_row)) {
       from.failure = std::move(failure);
@@ -169,24 +169,6 @@ struct Loader::State {
   bool stop = false;
   std::vector<std::thread> threads;
 };
-
-Batch zero_batch(const SampleSpec& spec, int64_t rows) {
-  const auto count = static_cast<std::size_t>(rows);
-  std::size_t features = count;
-  for (const int64_t dim : spec.shape) features *= static_cast<std::size_t>(dim);
-  Batch batch;
-  batch.rows = batch.valid = batch.global_rows = batch.global_valid = rows;
-  batch.positions.assign(count, 0);
-  batch.features.assign(features, 0.0f);
-  if (spec.classes > 0) batch.labels.assign(count * static_cast<std::size_t>(spec.labels), 0);
-  batch.targets.assign(count * static_cast<std::size_t>(spec.targets), 0.0f);
-  for (const SampleInput& input : spec.inputs) {
-    const std::size_t numbers = count * static_cast<std::size_t>(input.numbers());
-    InputNumbers& zeros = batch.inputs.emplace_back();
-    input.integers ? zeros.integers.assign(numbers, 0) : zeros.floats.assign(numbers, 0);
-  }
-  return batch;
-}
 
 Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options,
                std::pmr::memory_resource* memory)

@@ -3,11 +3,8 @@
 #define RUNTIME_DATA_LOADER_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <memory_resource>
-#include <optional>
-#include <vector>
 
 #include "runtime/data/batch.h"
 #include "runtime/data/dataset.h"

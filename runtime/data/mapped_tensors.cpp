@@ -20,9 +20,8 @@ MappedTensors::MappedTensors(const std::string& path) {
   uint64_t begin = 0;
   {
     const auto source = open_file(path);
-    const std::string text = read_tensor_header(*source);
+    header = read_tensor_header(*source);
     begin = source->offset();
-    header = parse_tensor_header(text, path, begin - text.size(), source->limit());
     size_ = begin + source->limit();
   }
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);

@@ -20,8 +20,10 @@ void check_numbers(const std::vector<double>& numbers, int64_t channels) {
                            " (the channels of the data set)");
 }
 
+}  // namespace
+
 template <class Real>
-std::vector<ScaleIn<Real>> scales_in(const Normalization& normalization, int64_t channels) {
+std::vector<ScaleIn<Real>> scales_of(const Normalization& normalization, int64_t channels) {
   check_numbers(normalization.mean, channels);
   check_numbers(normalization.std, channels);
   std::vector<ScaleIn<Real>> scales(static_cast<std::size_t>(channels));
@@ -34,15 +36,8 @@ std::vector<ScaleIn<Real>> scales_in(const Normalization& normalization, int64_t
   return scales;
 }
 
-}  // namespace
-
-std::vector<ChannelScale> channel_scales(const Normalization& normalization, int64_t channels) {
-  return scales_in<float>(normalization, channels);
-}
-
-std::vector<NumberScale> number_scales(const Normalization& normalization, int64_t channels) {
-  return scales_in<double>(normalization, channels);
-}
+template std::vector<ChannelScale> scales_of(const Normalization&, int64_t);
+template std::vector<NumberScale> scales_of(const Normalization&, int64_t);
 
 MemoryDataset::MemoryDataset(Part& part)
     : size_(part.samples),
@@ -67,7 +62,7 @@ std::string MemoryDataset::description() const { return describe(title_, size_, 
 
 ByteDataset::ByteDataset(Part part, const Normalization& normalization)
     : MemoryDataset(part), bytes_(std::move(part.bytes)) {
-  std::vector<ChannelScale> scales = channel_scales(normalization, channels());
+  std::vector<ChannelScale> scales = scales_of<float>(normalization, channels());
   if (normalization.mean.size() <= 1 && normalization.std.size() <= 1) scales.resize(1);
   for (const ChannelScale& scale : scales) {
     std::array<float, 256>& table = tables_.emplace_back();
@@ -92,7 +87,7 @@ void ByteDataset::read_features(int64_t index, float* out) const {
 FloatDataset::FloatDataset(Part part, const Normalization& normalization)
     : MemoryDataset(part), floats_(std::move(part.floats)) {
   if (normalization.mean.empty() && normalization.std.empty() && part.doubles.empty()) return;
-  const std::vector<NumberScale> scales = number_scales(normalization, channels());
+  const std::vector<NumberScale> scales = scales_of<double>(normalization, channels());
   require_floats(part.doubles.size(), description());
   floats_.resize(std::max(floats_.size(), part.doubles.size()));
   for (std::size_t i = 0; i < floats_.size(); ++i) {

@@ -28,10 +28,10 @@ struct ScaleIn {
 using ChannelScale = ScaleIn<float>;  // of bytes, which are scaled to 0..1
 using NumberScale = ScaleIn<double>;  // of numbers, which may have more digits than float32
 
-// Return the scale of each channel. Throw ConfigurationError if the numbers do not fit the
-// channels.
-std::vector<ChannelScale> channel_scales(const Normalization& normalization, int64_t channels);
-std::vector<NumberScale> number_scales(const Normalization& normalization, int64_t channels);
+// Returns the scale of each channel in float or double. Throws ConfigurationError if the numbers do
+// not fit the channels.
+template <class Real>
+std::vector<ScaleIn<Real>> scales_of(const Normalization& normalization, int64_t channels);
 
 // What ByteDataset and FloatDataset have in common: targets and description.
 class MemoryDataset : public Dataset {

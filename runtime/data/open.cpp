@@ -3,7 +3,6 @@
 #include "runtime/data/open.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <set>
 
@@ -47,22 +46,20 @@ bool lacks_targets(const DatasetOptions& options) {
          !std::filesystem::is_directory(options.path);
 }
 
-using Load = Parts (*)(const FilePair&, const FilePair*, const DatasetOptions&);
-
-Parts load_two_files(const DatasetOptions& options, Load load) {
+Parts load_two_files(const DatasetOptions& options, ReadArray read) {
   if (!lacks_targets(options)) need(options.target_path, "target_path", options.format);
   const FilePair train{options.path, options.target_path};
   const FilePair validation{options.validation_path, options.validation_target_path};
-  if (validation.features.empty()) return load(train, nullptr, options);
+  if (validation.features.empty()) return load_arrays(read, train, nullptr, options);
   need(validation.targets, "validation_target_path", options.format);
-  return load(train, &validation, options);
+  return load_arrays(read, train, &validation, options);
 }
 
 // Reads a folder with the four files under MNIST's names.
 Parts load_mnist_folder(const DatasetOptions& options) {
   const FilePair train = mnist_files(options.path, "train");
   const FilePair test = mnist_files(options.path, "t10k");
-  return load_idx(train, options.validation_split > 0 ? nullptr : &test, options);
+  return load_arrays(read_idx, train, options.validation_split > 0 ? nullptr : &test, options);
 }
 
 // Returns the statistics of the training samples, which are those of an earlier run if it is known.
@@ -160,7 +157,7 @@ struct FormatRow {
 
 DatasetPair open_idx(const DatasetOptions& o) {
   const bool folder = o.target_path.empty() && !lacks_targets(o);
-  return open_parts(folder ? load_mnist_folder(o) : load_two_files(o, load_idx), o);
+  return open_parts(folder ? load_mnist_folder(o) : load_two_files(o, read_idx), o);
 }
 
 const std::vector<FormatRow>& formats() {
@@ -180,7 +177,7 @@ const std::vector<FormatRow>& formats() {
        {"path", "validation_path", "features", "target", "header", "mean", "standardize", "resize",
         "task", "input", "columns"}},
       {"npy",
-       [](const Options& o) { return open_parts(load_two_files(o, load_npy), o); },
+       [](const Options& o) { return open_parts(load_two_files(o, read_npy), o); },
        {"path", "target_path", "validation_path", "validation_target_path", "mean", "standardize",
         "resize", "task", "input"}},
       {"images", open_images, {"path", "validation_path", "mean", "resize"}, true},

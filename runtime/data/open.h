@@ -2,8 +2,6 @@
 #ifndef RUNTIME_DATA_OPEN_H_
 #define RUNTIME_DATA_OPEN_H_
 
-#include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 

@@ -8,12 +8,6 @@
 
 namespace runtime::data {
 
-int64_t Part::features() const {
-  int64_t count = 1;
-  for (const int64_t dim : shape) count *= dim;
-  return count;
-}
-
 void require_floats(std::size_t count, const std::string& name) {
   system::require_memory(count * sizeof(float), name + ": its features as float32",
                          "use a smaller file or a machine with more memory");

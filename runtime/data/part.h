@@ -31,7 +31,7 @@ struct Part {
   std::vector<float> floats;
   std::vector<double> doubles = {};  // instead of floats
   Targets targets;
-  int64_t features() const;  // numbers in one sample
+  int64_t features() const { return numbers_in(shape); }  // numbers in one sample
   // The number `index` of all samples that are not bytes.
   double number(std::size_t index) const {
     return doubles.empty() ? static_cast<double>(floats[index]) : doubles[index];

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
 
 #include "runtime/data/array.h"
@@ -15,10 +14,6 @@
 
 namespace runtime::data {
 namespace {
-
-int64_t features_of(const std::vector<int64_t>& shape) {
-  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
-}
 
 // How features become what the model gets.
 struct Scaling {
@@ -61,14 +56,9 @@ class RecordDataset final : public Dataset {
     read_samples({&index, 1}, nullptr, out, nullptr);
   }
   int32_t label(int64_t index) const override {
-    if (spec_.labels > 1) {
-      std::vector<int32_t> labels(static_cast<std::size_t>(spec_.labels));
-      read_labels(index, labels.data());
-      return labels[0];
-    }
-    int32_t label = 0;
-    read_labels(index, &label);
-    return label;
+    std::vector<int32_t> labels(static_cast<std::size_t>(spec_.labels));
+    read_labels(index, labels.data());
+    return labels[0];
   }
   void read_targets(int64_t index, float* out) const override {
     read_samples({&index, 1}, nullptr, nullptr, out);
@@ -143,7 +133,7 @@ class RecordDataset final : public Dataset {
 // A sample must fit into memory, and so must the order of an epoch.
 void check_record_size(const RecordSpec& record) {
   const std::string remedy = "use samples of fewer numbers, or fewer samples";
-  const auto numbers = static_cast<uint64_t>(features_of(record.shape) + record.targets);
+  const auto numbers = static_cast<uint64_t>(numbers_in(record.shape) + record.targets);
   system::require_memory(numbers * 4 * sizeof(float), record.title + ": one sample", remedy);
   system::require_memory(static_cast<uint64_t>(record.samples) * sizeof(int64_t),
                          record.title + ": the order of its samples", remedy);
@@ -163,7 +153,7 @@ SampleSpec spec_of(const RecordSpec& record, const DatasetOptions& options) {
     return spec;
   }
   spec.labels = record.targets;
-  const int64_t expected = options.next_token ? features_of(record.shape) : 1;
+  const int64_t expected = options.next_token ? numbers_in(record.shape) : 1;
   if (record.targets != expected) {
     unexpected(
         record, std::to_string(record.targets) + " labels each",
@@ -204,7 +194,7 @@ void check_validation(const RecordSpec& validation, const RecordSpec& train,
 FeatureStatistics measure_records(const std::shared_ptr<const Records>& records,
                                   const SampleSpec& spec, int64_t samples) {
   const RecordDataset raw(records, spec, {.bytes = records->spec().bytes});
-  const int64_t features = features_of(spec.shape);
+  const int64_t features = spec.features();
   std::vector<float> sample(static_cast<std::size_t>(features));
   std::vector<double> numbers(sample.size());
   return measure(features, samples, [&](const std::function<void(const double*)>& visit) {
@@ -233,13 +223,13 @@ DatasetPair open_records(const DatasetOptions& options) {
   const Normalization normalization{options.mean, options.std};
   const bool normalised = !options.mean.empty() || !options.std.empty();
   if (normalised && train.bytes)
-    scaling.channels = channel_scales(normalization, spec.shape.back());
-  if (normalised && !train.bytes) scaling.numbers = number_scales(normalization, spec.shape.back());
+    scaling.channels = scales_of<float>(normalization, spec.shape.back());
+  if (normalised && !train.bytes)
+    scaling.numbers = scales_of<double>(normalization, spec.shape.back());
   if (options.standardize) {
-    scaling.statistics =
-        options.preparation == nullptr
-            ? measure_records(records.train, spec, training)
-            : known_statistics(*options.preparation, features_of(spec.shape), train.title);
+    scaling.statistics = options.preparation == nullptr
+                             ? measure_records(records.train, spec, training)
+                             : known_statistics(*options.preparation, spec.features(), train.title);
   }
   DatasetPair pair{std::make_shared<RecordDataset>(records.train, spec, scaling), nullptr};
   if (scaling.statistics) pair.preparation.features = *scaling.statistics;

@@ -26,11 +26,10 @@ constexpr uint64_t kPage = 4096;
 constexpr uint64_t kInspected = uint64_t{256} << 10;
 
 TensorFile parse_tensors(Source& source) {
-  const std::string text = read_tensor_header(source);
-  TensorHeader header = parse_tensor_header(text, source.name(), kLengthSize, source.limit());
+  TensorHeader header = read_tensor_header(source);
   system::require_memory(source.limit(), source.name() + ": its tensors",
                          "use a machine with more memory");
-  std::optional<Checksum> checksum = expected_checksum(header.metadata, text, source.name());
+  std::optional<Checksum> checksum = expected_checksum(header.metadata, header.text, source.name());
   TensorFile file;
   file.metadata = std::move(header.metadata);
   for (TensorEntry& entry : header.entries) {  // in the order of the data
@@ -105,15 +104,15 @@ std::string header_text(const std::string& path, const FileView& file,
 struct Content {
   std::vector<const Named*> order;
   std::string header;
-  std::array<uint8_t, kLengthSize> length{};  // of the header
-  uint64_t bytes = 0;                         // of the tensors
-  uint32_t crc = 0;                           // of the tensors' bytes, one after the other
+  uint64_t length = 0;  // of the header
+  uint64_t bytes = 0;   // of the tensors
+  uint32_t crc = 0;     // of the tensors' bytes, one after the other
 
   // Passes everything on in its order: write(address, size). Tensors that follow each other in
   // memory are passed on together.
   template <class Write>
   void write(Write&& write) const {
-    write(length.data(), length.size());
+    write(&length, kLengthSize);
     write(header.data(), header.size());
     for (size_t i = 0; i < order.size();) {
       const std::byte* const begin = order[i]->second.data;
@@ -125,9 +124,8 @@ struct Content {
   }
 
   WrittenFile written() const {
-    const uint32_t before =
-        crc32(header.data(), header.size(), crc32(length.data(), length.size()));
-    return {length.size() + header.size() + bytes, joined_crc32(before, crc, bytes)};
+    const uint32_t before = crc32(header.data(), header.size(), crc32(&length, kLengthSize));
+    return {kLengthSize + header.size() + bytes, joined_crc32(before, crc, bytes)};
   }
 };
 
@@ -182,7 +180,7 @@ Content lay_out(const std::string& path, const FileView& file, const Inspect& in
   Checksum checksum(content.header);
   checksum.add_known(content.crc, content.bytes);
   checksum.write_into(content.header);
-  content.length = length_bytes(content.header.size());
+  content.length = content.header.size();
   return content;
 }
 
@@ -192,9 +190,8 @@ TensorFile read_safetensors(const std::string& path) { return parse_tensors(*ope
 
 std::map<std::string, std::string> read_safetensors_metadata(const std::string& path) {
   const std::unique_ptr<Source> source = open_file(path);
-  const std::string text = read_tensor_header(*source);
-  TensorHeader header = parse_tensor_header(text, source->name(), kLengthSize, source->limit());
-  expected_checksum(header.metadata, text, source->name());
+  TensorHeader header = read_tensor_header(*source);
+  expected_checksum(header.metadata, header.text, source->name());
   return header.metadata;
 }
 

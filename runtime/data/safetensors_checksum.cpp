@@ -34,16 +34,9 @@ std::size_t place_of_digits(const std::string& header) {
 
 }  // namespace
 
-std::array<uint8_t, kLengthSize> length_bytes(uint64_t header_size) {
-  std::array<uint8_t, kLengthSize> bytes{};
-  for (std::size_t i = 0; i < kLengthSize; ++i)
-    bytes[i] = static_cast<uint8_t>(header_size >> (8 * i));
-  return bytes;
-}
-
 Checksum::Checksum(const std::string& header) {
-  const std::array<uint8_t, kLengthSize> length = length_bytes(header.size());
-  add(length.data(), length.size());
+  const uint64_t length = header.size();
+  add(&length, kLengthSize);
   add(header.data(), header.size());
 }
 

@@ -3,7 +3,7 @@
 #ifndef RUNTIME_DATA_SAFETENSORS_CHECKSUM_H_
 #define RUNTIME_DATA_SAFETENSORS_CHECKSUM_H_
 
-#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -12,10 +12,9 @@
 
 namespace runtime::data {
 
-// bytes of the length of the header, with which a file begins
-inline constexpr std::size_t kLengthSize = 8;
-// Returns the size of the header as the file begins with it, little-endian.
-std::array<uint8_t, kLengthSize> length_bytes(uint64_t header_size);
+// Bytes of the length of the header, a little-endian number with which a file begins.
+inline constexpr std::size_t kLengthSize = sizeof(uint64_t);
+static_assert(std::endian::native == std::endian::little);
 
 // The CRC-32 (that of gzip and PNG) of a whole file. The file holds its own checksum in two keys of
 // the metadata in its header:

@@ -186,10 +186,8 @@ void check_cover(const std::vector<TensorEntry>& entries, const std::string& fil
 constexpr uint64_t kMaxHeader = 100'000'000;
 
 uint64_t read_header_size(Source& source) {
-  uint8_t bytes[kLengthSize] = {};
-  source.read_exactly(bytes, sizeof bytes, "the size of the safetensors header");
   uint64_t size = 0;
-  for (std::size_t i = 0; i < kLengthSize; ++i) size |= uint64_t{bytes[i]} << (8 * i);
+  source.read_exactly(&size, kLengthSize, "the size of the safetensors header");
   const uint64_t bound = std::min(source.limit(), kMaxHeader);
   if (size < 2 || size > bound) {
     fail_at(source.name(), 0,
@@ -200,12 +198,6 @@ uint64_t read_header_size(Source& source) {
 }
 
 }  // namespace
-
-std::string read_tensor_header(Source& source) {
-  std::string text(read_header_size(source), '\0');
-  source.read_exactly(text.data(), text.size(), "the safetensors header");
-  return text;
-}
 
 uint64_t dtype_size(rt_dtype dtype) {
   for (const TensorType& type : kTensorTypes) {
@@ -221,19 +213,20 @@ const char* dtype_name(rt_dtype dtype) {
   return nullptr;
 }
 
-TensorHeader parse_tensor_header(const std::string& text, const std::string& file,
-                                 uint64_t text_offset, uint64_t data_size) {
-  if (text.front() != '{') {
-    fail_at(file, text_offset, "the safetensors header does not begin with '{'");
-  }
-  Handler handler(file, text_offset);
+TensorHeader read_tensor_header(Source& source) {
+  std::string text(read_header_size(source), '\0');
+  source.read_exactly(text.data(), text.size(), "the safetensors header");
+  if (text.front() != '{')
+    fail_at(source.name(), kLengthSize, "the safetensors header does not begin with '{'");
+  Handler handler(source.name(), kLengthSize);
   nlohmann::json::sax_parse(text, &handler);
   TensorHeader header = handler.take();
+  header.text = std::move(text);
   std::sort(header.entries.begin(), header.entries.end(),
             [](const TensorEntry& a, const TensorEntry& b) {
               return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
             });
-  check_cover(header.entries, file, text_offset + text.size(), data_size);
+  check_cover(header.entries, source.name(), source.offset(), source.limit());
   return header;
 }
 

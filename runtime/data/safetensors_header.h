@@ -21,6 +21,7 @@ struct TensorEntry {
 
 // A checked header.
 struct TensorHeader {
+  std::string text;
   std::vector<TensorEntry> entries;  // in the order of `begin`; together they cover the data
                                      // without gaps
   std::map<std::string, std::string> metadata;
@@ -28,14 +29,8 @@ struct TensorHeader {
 
 class Source;
 
-// Reads the text of the header from the beginning of a file. Throws DataError unless its size is
-// that of a header.
-std::string read_tensor_header(Source& source);
-
-// Parses and checks a header. `text_offset` is the position of the text in the file, for messages;
-// `data_size` is the number of bytes behind the header. Throws DataError.
-TensorHeader parse_tensor_header(const std::string& text, const std::string& file,
-                                 uint64_t text_offset, uint64_t data_size);
+// Reads and checks the header at the beginning of a file. Throws DataError.
+TensorHeader read_tensor_header(Source& source);
 
 // Returns the bytes of one element, or 0 for a type that safetensors does not know.
 uint64_t dtype_size(rt_dtype dtype);

@@ -4,9 +4,14 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/data/safetensors.h"
+#include "runtime/data/safetensors_checksum.h"
+#include "runtime/data/safetensors_header.h"
+#include "runtime/data/source.h"
 
 namespace runtime::data {
 
@@ -15,9 +20,6 @@ class TensorStream {
  public:
   // Reads the header. Throws DataError as read_safetensors() does.
   explicit TensorStream(const std::string& path);
-  ~TensorStream();
-  TensorStream(const TensorStream&) = delete;
-  TensorStream& operator=(const TensorStream&) = delete;
 
   // Types and dimensions of all tensors, whose data are null, and the metadata.
   const FileView& header() const { return header_; }
@@ -28,8 +30,9 @@ class TensorStream {
   void read(const std::function<void(const std::string& name, HostTensor tensor)>& visit);
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<Source> source_;
+  std::vector<TensorEntry> entries_;  // in the order of the data
+  std::optional<Checksum> checksum_;
   FileView header_;
 };
 

@@ -111,7 +111,7 @@ class ResizeView final : public Dataset {
       : base_(std::move(base)),
         spec_(base_->spec()),
         bilinear_({spec_.shape[0], spec_.shape[1]}, size, shorter),
-        pool_(static_cast<std::size_t>(spec_.shape[0] * spec_.shape[1] * spec_.shape[2])) {
+        pool_(static_cast<std::size_t>(spec_.features())) {
     spec_.shape = {size.height, size.width, spec_.shape[2]};
   }
   const SampleSpec& spec() const override { return spec_; }
