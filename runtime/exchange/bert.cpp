@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iterator>
 #include <string_view>
 
-#include "runtime/error.h"
 #include "runtime/exchange/functions.h"
 
 namespace runtime::exchange {
@@ -25,10 +23,6 @@ constexpr const char* kDocuments = "documents";
 
 TomlLayer linear(const std::string& name, int64_t features) {
   return TomlLayer("linear").text("name", name).integer("features", features);
-}
-
-void add_dropout(std::vector<TomlLayer>& to, double probability) {
-  if (probability > 0) to.push_back(TomlLayer("dropout").number("probability", probability));
 }
 
 // A class of transformers that config.json's `architectures` names, and its task. The first row of
@@ -163,13 +157,7 @@ std::vector<TomlLayer> Bert::head() const {
 
 std::string Bert::layers() const {
   std::vector<TomlLayer> all = embeddings();
-  const std::string name = "bert.encoder.layer";
-  if (blocks > 1) {
-    all.push_back(
-        TomlLayer("block").text("name", name).integer("repeat", blocks).list("layers", block()));
-  } else {
-    all.push_back(TomlLayer("block").text("name", name + ".0").list("layers", block()));
-  }
+  all.push_back(repeated("bert.encoder.layer", blocks, block()));
   for (TomlLayer& layer : head()) all.push_back(std::move(layer));
   return to_toml(all);
 }
@@ -260,9 +248,7 @@ std::unique_ptr<Architecture> read_bert(const JsonObject& config, const std::str
     config.fail("num_attention_heads", "a divisor of hidden_size, " + std::to_string(b->width));
   b->places = config.integer("max_position_embeddings", 1, 512);
   b->segments = config.integer("type_vocab_size", 1, 2);
-  b->epsilon = config.number("layer_norm_eps", 1e-12);
-  if (!(b->epsilon > 0 && b->epsilon <= 1))
-    config.fail("layer_norm_eps", "a number above 0, up to 1");
+  b->epsilon = config.share("layer_norm_eps", 1e-12);
   b->function = read_function(config, "hidden_act", "gelu", {"gelu", "gelu_tanh", "relu", "tanh"});
   b->hidden_dropout = config.probability("hidden_dropout_prob", 0.1);
   b->attention_dropout = config.probability("attention_probs_dropout_prob", 0.1);

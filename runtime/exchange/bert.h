@@ -10,8 +10,8 @@ namespace runtime::exchange {
 // One model of the family. Sizes are numbers of features unless said otherwise.
 struct Bert : Architecture {
   Task kind = Task::kEmbedding;
-  int64_t tokens = 0, places = 0, segments = 2;  // of the vocabulary, of the longest text, of types
-  int64_t width = 0, hidden = 0;                 // of a token, and inside of a perceptron
+  int64_t segments = 2;           // types of tokens
+  int64_t width = 0, hidden = 0;  // of a token, and inside of a perceptron
   int64_t blocks = 1, heads = 1;
   double epsilon = 1e-12;
   std::string function = "gelu";
@@ -25,8 +25,6 @@ struct Bert : Architecture {
   nlohmann::ordered_json config() const override;
   Task task() const override { return kind; }
   std::map<std::string, std::string> files() const override;
-  int64_t vocabulary() const override { return tokens; }
-  int64_t length() const override { return places; }
   int64_t outputs() const override;
   std::string name_of(const std::string& tensor) const override;
   std::string tensor_of(const std::string& parameter) const override;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 
-#include "runtime/error.h"
 #include "runtime/exchange/functions.h"
 
 namespace runtime::exchange {
@@ -100,8 +99,8 @@ std::vector<TomlLayer> Decoder::block(int64_t window) const {
               {norm("post_attention_layernorm"), gated, linear("mlp.down_proj", width, mlp_bias)})};
 }
 
-// Blocks that are alike are one layer that is repeated; with a single one, or with windows that
-// differ, each has a name of its own.
+// Blocks that are alike are one layer that is repeated; with windows that differ, each has a name
+// of its own.
 std::string Decoder::layers() const {
   const std::string name = "model.embed_tokens", blocks = "model.layers";
   std::vector<TomlLayer> all = {TomlLayer("embedding")
@@ -111,11 +110,8 @@ std::string Decoder::layers() const {
   const auto count = static_cast<int64_t>(windows.size());
   const bool alike =
       std::all_of(windows.begin(), windows.end(), [&](int64_t w) { return w == windows.front(); });
-  if (alike && count > 1) {
-    all.push_back(TomlLayer("block")
-                      .text("name", blocks)
-                      .integer("repeat", count)
-                      .list("layers", block(windows.front())));
+  if (alike) {
+    all.push_back(repeated(blocks, count, block(windows.front())));
   } else {
     for (int64_t i = 0; i < count; ++i) {
       all.push_back(TomlLayer("block")
@@ -190,9 +186,7 @@ std::unique_ptr<Architecture> read_decoder(const JsonObject& config, const std::
   if (!config.has("head_dim") && d->model_type != "qwen3" && d->width % d->heads != 0)
     config.fail("hidden_size", "a multiple of num_attention_heads, " + std::to_string(d->heads));
   d->head_width = config.integer("head_dim", 2, usual);
-  d->epsilon = config.number("rms_norm_eps", 1e-6);
-  if (!(d->epsilon > 0 && d->epsilon <= 1))
-    config.fail("rms_norm_eps", "a number above 0, up to 1");
+  d->epsilon = config.share("rms_norm_eps", 1e-6);
   d->function = read_function(config, "hidden_act", "silu", {"silu", "gelu", "gelu_tanh", "relu"});
   const bool bias = config.flag("attention_bias", false);
   d->query_bias = bias || d->model_type == "qwen2";
@@ -200,9 +194,7 @@ std::unique_ptr<Architecture> read_decoder(const JsonObject& config, const std::
   d->mlp_bias = config.flag("mlp_bias", false);
   d->head_norms = d->model_type == "qwen3";
   d->tied = config.flag("tie_word_embeddings", false);
-  d->dropout = config.number("attention_dropout", 0);
-  if (!(d->dropout >= 0 && d->dropout < 1))
-    config.fail("attention_dropout", "a number of at least 0, below 1");
+  d->dropout = config.probability("attention_dropout", 0);
   const int64_t layers = config.integer("num_hidden_layers", 1);
   if (layers > kMostLayers)
     config.fail("num_hidden_layers", "at most " + std::to_string(kMostLayers));

@@ -12,8 +12,7 @@ namespace runtime::exchange {
 // One model of the family. Sizes are numbers of features unless said otherwise.
 struct Decoder : Architecture {
   std::string model_type = "llama";
-  int64_t tokens = 0, places = 0;  // of the vocabulary, and of the longest text
-  int64_t width = 0, hidden = 0;   // of a token, and inside of a perceptron
+  int64_t width = 0, hidden = 0;  // of a token, and inside of a perceptron
   int64_t heads = 1, key_heads = 1, head_width = 1;
   double epsilon = 1e-6;
   model::Rotations rotations = {};
@@ -26,8 +25,6 @@ struct Decoder : Architecture {
 
   std::string layers() const override;
   nlohmann::ordered_json config() const override;
-  int64_t vocabulary() const override { return tokens; }
-  int64_t length() const override { return places; }
   std::string name_of(const std::string& tensor) const override;
 
  private:

@@ -69,7 +69,7 @@ std::string text_text(const Architecture& model, bool tokenizer) {
          << "tokenizer_path = \"tokenizer.json\"\n";
   } else {
     text << "# The folder had no tokenizer.json, so texts come as numbers of tokens.\n"
-         << "format = \"tokens\"\npath = \"text.tokens\"\nclasses = " << model.vocabulary() << "\n";
+         << "format = \"tokens\"\npath = \"text.tokens\"\nclasses = " << model.tokens << "\n";
   }
   if (model.task() == Task::kMaskedToken) {
     text << "task = \"masked_token\"\n"
@@ -124,7 +124,7 @@ std::string config_text(const Architecture& model, const std::string& source, in
                         bool tokenizer, const std::string& separator = "") {
   std::ostringstream text;
   const char* const path = of_texts(model.task()) ? "a table with a column of texts" : "a text";
-  text << "# Layers and weights of " << source << ", whose texts have up to " << model.length()
+  text << "# Layers and weights of " << source << ", whose texts have up to " << model.places
        << " tokens; model.input is how many a sample has.\n"
        << "# Set dataset.path to " << path
        << "; `runtime predict` and `evaluate` need no training.\n"
@@ -274,7 +274,7 @@ Exchanged import_model(const std::string& folder, const std::string& output) {
       has_tokenizer && model->task() == Task::kNextToken ? end_text(config, tokenizer) : "";
   const std::string text =
       config_text(*model, fs::absolute(base).lexically_normal().filename().string(),
-                  std::min(model->length(), kContext), has_tokenizer, separator);
+                  std::min(model->places, kContext), has_tokenizer, separator);
   const Shards shards = open_shards(folder);
   data::FileView weights;
   for (const auto& [name, tensor] : shards.tensors) {

@@ -4,7 +4,6 @@
 
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,15 +33,14 @@ class Architecture {
   virtual Task task() const { return Task::kNextToken; }
   // Further files of the folder, by name.
   virtual std::map<std::string, std::string> files() const { return {}; }
-  // Tokens of the vocabulary, and of the longest text.
-  virtual int64_t vocabulary() const = 0;
-  virtual int64_t length() const = 0;
   // Classes, or numbers of a vector.
-  virtual int64_t outputs() const { return vocabulary(); }
+  virtual int64_t outputs() const { return tokens; }
   // The parameter that a tensor of the files is; "" for one that the model computes itself.
   virtual std::string name_of(const std::string& tensor) const = 0;
   // The tensor of the files that a parameter is.
   virtual std::string tensor_of(const std::string& parameter) const { return parameter; }
+
+  int64_t tokens = 0, places = 0;  // of the vocabulary, and of the longest text
 };
 
 // A family: how its models are read from either side. A function returns null for a model of

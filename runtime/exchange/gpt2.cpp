@@ -1,7 +1,6 @@
 // Layers and configurations of the GPT-2 family.
 #include "runtime/exchange/gpt2.h"
 
-#include "runtime/error.h"
 #include "runtime/exchange/functions.h"
 #include "runtime/exchange/toml_layers.h"
 
@@ -19,9 +18,6 @@ TomlLayer projection(const char* name, int64_t features) {
 }  // namespace
 
 std::string Gpt2::layers() const {
-  const auto dropout = [](std::vector<TomlLayer>& to, double value) {
-    if (value > 0) to.push_back(TomlLayer("dropout").number("probability", value));
-  };
   const auto norm = [&](const char* name) {
     return TomlLayer("layer_norm").text("name", name).number("eps", epsilon);
   };
@@ -29,7 +25,7 @@ std::string Gpt2::layers() const {
                         const std::vector<TomlLayer>& inner) {
     std::vector<TomlLayer> all = {before,
                                   TomlLayer("block").text("name", name).list("layers", inner)};
-    dropout(all, residual_dropout);
+    add_dropout(all, residual_dropout);
     return TomlLayer("residual").flag("prefix", false).list("layers", all);
   };
   TomlLayer attention("attention");
@@ -46,13 +42,8 @@ std::string Gpt2::layers() const {
           .integer("vocabulary", tokens)
           .integer("features", width),
       TomlLayer("position_embedding").text("name", "wpe").integer("length", places)};
-  dropout(all, embedding_dropout);
-  if (blocks > 1) {
-    all.push_back(
-        TomlLayer("block").text("name", "h").integer("repeat", blocks).list("layers", block));
-  } else {
-    all.push_back(TomlLayer("block").text("name", "h.0").list("layers", block));
-  }
+  add_dropout(all, embedding_dropout);
+  all.push_back(repeated("h", blocks, block));
   all.push_back(norm("ln_f"));
   all.push_back(TomlLayer("linear")
                     .text("name", "lm_head")
@@ -98,9 +89,7 @@ std::unique_ptr<Architecture> read_gpt2(const JsonObject& config, const std::str
   if (g->width % g->heads != 0)
     config.fail("n_head", "a divisor of n_embd, " + std::to_string(g->width));
   g->hidden = config.integer("n_inner", 1, 4 * g->width);
-  g->epsilon = config.number("layer_norm_epsilon", 1e-5);
-  if (!(g->epsilon > 0 && g->epsilon <= 1))
-    config.fail("layer_norm_epsilon", "a number above 0, up to 1");
+  g->epsilon = config.share("layer_norm_epsilon", 1e-5);
   g->function = read_function(config, "activation_function", "gelu_new",
                               {"gelu_tanh", "gelu", "relu", "tanh"});
   if (!config.flag("scale_attn_weights", true)) config.fail("scale_attn_weights", "true");

@@ -8,8 +8,7 @@ namespace runtime::exchange {
 
 // One model of the family. Sizes are numbers of features unless said otherwise.
 struct Gpt2 : Architecture {
-  int64_t tokens = 0, places = 0;  // of the vocabulary, and of the longest text
-  int64_t width = 0, hidden = 0;   // of a token, and inside of a perceptron
+  int64_t width = 0, hidden = 0;  // of a token, and inside of a perceptron
   int64_t blocks = 1, heads = 1;
   double epsilon = 1e-5;
   std::string function = "gelu_tanh";
@@ -17,8 +16,6 @@ struct Gpt2 : Architecture {
 
   std::string layers() const override;
   nlohmann::ordered_json config() const override;
-  int64_t vocabulary() const override { return tokens; }
-  int64_t length() const override { return places; }
   std::string name_of(const std::string& tensor) const override;
   std::string tensor_of(const std::string& parameter) const override {
     return "transformer." + parameter;

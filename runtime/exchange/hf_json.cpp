@@ -92,6 +92,12 @@ double JsonObject::probability(const std::string& key, double fallback) const {
   return value;
 }
 
+double JsonObject::share(const std::string& key, double fallback) const {
+  const double value = number(key, fallback);
+  if (!(value > 0 && value <= 1)) fail(key, "a number above 0, up to 1");
+  return value;
+}
+
 bool JsonObject::flag(const std::string& key, bool fallback) const {
   if (!has(key)) return fallback;
   if (!object_[key].is_boolean()) fail(key, "true or false");

@@ -33,6 +33,8 @@ class JsonObject {
   double number(const std::string& key, std::optional<double> fallback = std::nullopt) const;
   // A number of at least 0 and below 1, as dropout has it.
   double probability(const std::string& key, double fallback) const;
+  // A number above 0, up to 1.
+  double share(const std::string& key, double fallback) const;
   bool flag(const std::string& key, bool fallback) const;
   std::string text(const std::string& key,
                    const std::optional<std::string>& fallback = std::nullopt) const;

@@ -1,7 +1,6 @@
 // Finds the family of a model in its layers. Only what tells models of a family apart is read here;
 // the caller compares the rest with the layers that the family would have.
 #include <algorithm>
-#include <type_traits>
 
 #include "runtime/exchange/bert.h"
 #include "runtime/exchange/decoder.h"

@@ -1,7 +1,4 @@
 // The keys of rotary positions in configurations of transformers, old and new.
-#include <algorithm>
-
-#include "runtime/error.h"
 #include "runtime/exchange/decoder.h"
 
 namespace runtime::exchange {
@@ -65,9 +62,8 @@ Rotations read_rotations(const JsonObject& config, int64_t head_width, int64_t p
   Rotations r;
   r.base = positive(from.has("rope_theta") ? from : config, "rope_theta", 10000);
   if (!(r.base > 1)) config.fail("rope_theta", "a number above 1");
-  const JsonObject& share = from.has("partial_rotary_factor") ? from : config;
-  const double part = share.number("partial_rotary_factor", 1);
-  if (!(part > 0 && part <= 1)) share.fail("partial_rotary_factor", "a number above 0, up to 1");
+  const JsonObject& has_part = from.has("partial_rotary_factor") ? from : config;
+  const double part = has_part.share("partial_rotary_factor", 1);
   const auto columns = static_cast<int64_t>(static_cast<double>(head_width) * part);
   if (columns % 2 != 0)
     config.fail("head_dim", "an even number of features that turn, not " + std::to_string(columns));

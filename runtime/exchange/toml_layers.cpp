@@ -41,6 +41,17 @@ std::string TomlLayer::str(int indent) const {
   return text + " }";
 }
 
+void add_dropout(std::vector<TomlLayer>& to, double probability) {
+  if (probability > 0) to.push_back(TomlLayer("dropout").number("probability", probability));
+}
+
+TomlLayer repeated(const std::string& name, int64_t count, const std::vector<TomlLayer>& layers) {
+  TomlLayer block("block");
+  block.text("name", count > 1 ? name : name + ".0");
+  if (count > 1) block.integer("repeat", count);
+  return block.list("layers", layers);
+}
+
 std::string to_toml(const std::vector<TomlLayer>& layers, int indent) {
   std::string text = "[";
   for (const TomlLayer& layer : layers) {

@@ -4,7 +4,6 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace runtime::exchange {
@@ -31,6 +30,10 @@ class TomlLayer {
   std::vector<Entry> entries_;
 };
 
+// Adds a layer of dropout, unless the probability is 0.
+void add_dropout(std::vector<TomlLayer>& to, double probability);
+// A block that is repeated; a single one has the name that the first of several would have.
+TomlLayer repeated(const std::string& name, int64_t count, const std::vector<TomlLayer>& layers);
 // A list of layers, one on each line.
 std::string to_toml(const std::vector<TomlLayer>& layers, int indent = 0);
 
