@@ -113,12 +113,18 @@ class NetworkBuilder : NetworkParts {
     return x;
   }
 
+  // Returns the dims of the input of a layer, which must be so many; `needs` says what it needs.
+  Dims expect(size_t rank, const std::string& needs, ValueId x,
+              const std::string& remedy = "") const {
+    if (dims(x).size() != rank)
+      fail(needs + ", its input is " + graph::to_string(dims(x)) + remedy);
+    return dims(x);
+  }
+
   // ---- layers
 
   ValueId emit(const Conv2d& conv, const Layer& layer, const std::string& name, ValueId x) {
-    const Dims in = dims(x);
-    if (in.size() != 4)
-      fail("conv2d needs an image [N, H, W, C], its input is " + graph::to_string(in));
+    const Dims in = expect(4, "conv2d needs an image [N, H, W, C]", x);
     graph::Convolution c = conv.convolution;
     if (c.groups < 1 || in[3] % c.groups != 0 || conv.channels % c.groups != 0) {
       fail("conv2d from " + std::to_string(in[3]) + " to " + std::to_string(conv.channels) +
@@ -132,7 +138,7 @@ class NetworkBuilder : NetworkParts {
     }
     const int64_t window = conv.kernel_h * conv.kernel_w, in_channels = in[3] / c.groups;
     const ValueId w =
-        weight(layer, name, {conv.channels, conv.kernel_h, conv.kernel_w, in_channels},
+        weight(name + ".weight", layer, {conv.channels, conv.kernel_h, conv.kernel_w, in_channels},
                in_channels * window, conv.channels * window);
     Parameter& p = net_.parameters.back();
     p.permutation = {0, 3, 1, 2};
@@ -158,7 +164,8 @@ class NetworkBuilder : NetworkParts {
 
   ValueId linear_weight(const Linear& linear, const Layer& layer, const std::string& name,
                         int64_t features) {
-    const ValueId w = weight(layer, name, {linear.features, features}, features, linear.features);
+    const ValueId w =
+        weight(name + ".weight", layer, {linear.features, features}, features, linear.features);
     Parameter& p = net_.parameters.back();
     if (!image_.empty()) {
       // The columns of the weight are in the order of the flattened image's elements, which is
@@ -206,10 +213,7 @@ class NetworkBuilder : NetworkParts {
   // The mean of the tokens that are no padding. Their shares are computed in the type of the model
   // also where activations have 16 bits, which cannot hold every number of tokens.
   ValueId mean_of_documents(const std::string& documents, ValueId x) {
-    const Dims in = dims(x);
-    if (in.size() != 3)
-      fail("global_avg_pool with documents needs tokens [N, T, C], its input is " +
-           graph::to_string(in));
+    const Dims in = expect(3, "global_avg_pool with documents needs tokens [N, T, C]", x);
     const ValueId given = named_input(documents, {in[1]}, true);
     ValueId real = net_.graph.reshape(build_.cast(given, options_.dtype), {in[0], 1, in[1]});
     const auto relu_of = [&](double factor, double offset) {
@@ -237,18 +241,14 @@ class NetworkBuilder : NetworkParts {
   }
 
   ValueId emit(const FirstToken&, const Layer&, const std::string&, ValueId x) {
-    const Dims in = dims(x);
-    if (in.size() != 3)
-      fail("first_token needs tokens [N, T, C], its input is " + graph::to_string(in));
+    const Dims in = expect(3, "first_token needs tokens [N, T, C]", x);
     x = build_.node1(RT_OP_SLICE, {x}, {in[0], 1, in[2]},
                      {{RT_ATTR_AXIS, int64_t{1}}, {RT_ATTR_START, int64_t{0}}});
     return net_.graph.reshape(x, {in[0], in[2]});
   }
 
   ValueId emit(const ImageToTokens&, const Layer&, const std::string&, ValueId x) {
-    const Dims in = dims(x);
-    if (in.size() != 4)
-      fail("image_to_tokens needs an image [N, H, W, C], its input is " + graph::to_string(in));
+    const Dims in = expect(4, "image_to_tokens needs an image [N, H, W, C]", x);
     return net_.graph.reshape(x, {in[0], in[1] * in[2], in[3]});
   }
 
@@ -327,11 +327,9 @@ class NetworkBuilder : NetworkParts {
     return build_.embedding(x, table(layer, name, e.vocabulary, e.features));
   }
 
-  Dims expect_tokens(const char* layer, ValueId x) {
-    if (dims(x).size() != 3)
-      fail(std::string(layer) + " needs tokens [N, T, C], its input is " +
-           graph::to_string(dims(x)) + "; put an embedding or image_to_tokens before it");
-    return dims(x);
+  Dims expect_tokens(const std::string& layer, ValueId x) const {
+    return expect(3, layer + " needs tokens [N, T, C]", x,
+                  "; put an embedding or image_to_tokens before it");
   }
 
   // x plus the row of `table` [places, C] for the place of each token, or for the place that a
@@ -413,7 +411,7 @@ class NetworkBuilder : NetworkParts {
                          const std::string& name) {
     if (p.constant) return parameter(name, p.dims, {"constant", p.value});
     const int64_t outputs = p.dims.size() > 1 ? p.dims[0] : 1;
-    return weight_called(name, layer, p.dims, graph::element_count(p.dims) / outputs, outputs);
+    return weight(name, layer, p.dims, graph::element_count(p.dims) / outputs, outputs);
   }
 
   // A layer that is a formula sees the features of a flattened image in PyTorch's order.

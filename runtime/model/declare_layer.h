@@ -40,28 +40,35 @@ inline constexpr double kMaxWidth = 16777216;  // channels or features; far abov
 inline const config::Range kWidth = {.minimum = 1, .maximum = kMaxWidth};
 inline const config::Range kAboveZeroToOne = {.minimum = 0, .maximum = 1, .open_minimum = true};
 
-// A key whose value is in `member`. Its default is that of a new L.
-template <class L, class M>
-LayerKey<L> key(const std::string& name, M L::*member, const std::string& documentation) {
-  M defaults = L{}.*member;
-  const config::Type type = config::type_of(&defaults);
+// A key whose value is in what `member_of` returns of an L. Its default is that of a new L.
+template <class L, class MemberOf>
+LayerKey<L> key_at(const std::string& name, const std::string& documentation, MemberOf member_of) {
+  L defaults{};
+  auto* const value = &member_of(defaults);
+  const config::Type type = config::type_of(value);
   return custom<L>({.name = name,
                     .type = type,
-                    .default_text = config::default_text(&defaults, type),
+                    .default_text = config::default_text(value, type),
                     .documentation = documentation},
-                   [member](const config::Value& v, L& l) { config::assign(v, l.*member); });
+                   [member_of](const config::Value& v, L& l) { config::assign(v, member_of(l)); });
+}
+
+// A key whose value is in `member`, or in the `member` of a `part` of the layer.
+template <class L, class M>
+LayerKey<L> key(const std::string& name, M L::*member, const std::string& documentation) {
+  return key_at<L>(name, documentation, [member](L& l) -> M& { return l.*member; });
+}
+template <class L, class Part, class M>
+LayerKey<L> key(const std::string& name, Part L::*part, M Part::*member,
+                const std::string& documentation) {
+  return key_at<L>(name, documentation, [part, member](L& l) -> M& { return l.*part.*member; });
 }
 
 // Two members that one integer or [h, w] sets.
 struct Pair {
   int64_t *h, *w;
 };
-
-inline void assign(const config::Value& value, const Pair& pair) {
-  const bool list = value.is(config::Value::Kind::kArray);
-  *pair.h = list ? value.items[0].integer : value.integer;
-  *pair.w = list ? value.items[1].integer : value.integer;
-}
+void assign(const config::Value& value, const Pair& pair);
 
 // A key for two members; `pair_of` returns them.
 template <class L>

@@ -2,7 +2,6 @@
 #include "runtime/model/layer_types.h"
 
 #include <algorithm>
-#include <map>
 
 #include "runtime/config/choices.h"
 #include "runtime/error.h"
@@ -115,13 +114,9 @@ DeclaredLayer conv2d() {
         c.same_padding = v.is(Setting::Kind::kString);
         if (!c.same_padding) set_padding(v, c.convolution.padding);
       });
-  const auto groups =
-      custom<Conv2d>({.name = "groups",
-                      .type = Type::kInteger,
-                      .default_text = "1",
-                      .range = kWidth,
-                      .documentation = "divides the channels of input and output"},
-                     [](const Setting& v, Conv2d& c) { c.convolution.groups = v.integer; });
+  const auto groups = key("groups", &Conv2d::convolution, &Convolution::groups,
+                          "divides the channels of input and output")
+                          .in(kWidth);
   return checked(
       declare<Conv2d>("conv2d", "Convolution of images.",
                       {key("channels", &Conv2d::channels, "output channels").in(kWidth).required(),
@@ -207,12 +202,8 @@ DeclaredLayer pool(const std::string& name, const std::string& documentation, bo
       [](const Setting& v, Pool2d& p) { set_padding(v, p.pooling.padding); });
   std::vector<LayerKey<Pool2d>> keys = {kernel, stride, padding};
   if (!max) {
-    keys.push_back(custom<Pool2d>(
-        {.name = "count_include_pad",
-         .type = Type::kBoolean,
-         .default_text = "true",
-         .documentation = "padding counts in the mean"},
-        [](const Setting& v, Pool2d& p) { p.pooling.count_include_pad = v.boolean; }));
+    keys.push_back(key("count_include_pad", &Pool2d::pooling, &Pooling::count_include_pad,
+                       "padding counts in the mean"));
   }
   return checked(declare<Pool2d>(name, documentation, std::move(keys), kRepeat, Pool2d{max, {}}),
                  check_pool_padding);
@@ -333,14 +324,11 @@ std::vector<std::string> losses_of_heads() {
 }
 
 DeclaredLayer auxiliary_head() {
-  const auto loss =
-      custom<AuxiliaryHead>({.name = "loss",
-                             .default_text = "\"cross_entropy\"",
-                             .choices = losses_of_heads(),
-                             .documentation = "cross_entropy with labels, integers from 0; the "
-                                              "others with as many numbers as the branch gives",
-                             .brief = true},
-                            [](const Setting& v, AuxiliaryHead& head) { head.loss = v.string; });
+  const auto loss = key("loss", &AuxiliaryHead::loss,
+                        "cross_entropy with labels, integers from 0; the others with as many "
+                        "numbers as the branch gives")
+                        .one_of(losses_of_heads())
+                        .brief();
   return declare<AuxiliaryHead>(
       "auxiliary_head",
       "x itself, and in training a further loss: that of a branch and a named input of the samples "
@@ -453,6 +441,12 @@ Layer to_layer(const config::Layer& from) {
 }
 
 }  // namespace
+
+void assign(const Setting& value, const Pair& pair) {
+  const bool list = value.is(Setting::Kind::kArray);
+  *pair.h = list ? value.items[0].integer : value.integer;
+  *pair.w = list ? value.items[1].integer : value.integer;
+}
 
 const config::Position& position(const config::Layer& layer, const std::string& key) {
   const Setting* value = layer.find(key);

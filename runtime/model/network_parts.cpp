@@ -1,7 +1,6 @@
 // Adds inputs, parameters and constants to the graph of a network, and names and initialises them.
 #include "runtime/model/network_parts.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "runtime/error.h"
@@ -14,12 +13,7 @@ using graph::ValueId;
 using graph::ValueKind;
 
 ValueId NetworkParts::input(const std::string& name, Dims shape, rt_dtype dtype) {
-  Value value;
-  value.name = name;
-  value.kind = ValueKind::kInput;
-  value.dtype = dtype;
-  value.dims = std::move(shape);
-  return net_.graph.add_value(std::move(value));
+  return net_.graph.add_value(name, ValueKind::kInput, std::move(shape), dtype);
 }
 
 ValueId NetworkParts::named_input(const std::string& name, Dims shape, bool integers) {
@@ -45,14 +39,10 @@ ValueId NetworkParts::parameter(const std::string& name, const Dims& shape, Init
     throw ConfigurationError("two layers make a parameter named '" + name +
                              "'; give the layers different names");
   }
-  Value value;
-  value.name = name;
-  value.kind = trainable ? ValueKind::kParameter : ValueKind::kState;
-  value.dtype = options_.dtype;
-  value.dims = shape;
   Parameter p;
   p.name = name;
-  p.value = net_.graph.add_value(std::move(value));
+  p.value = net_.graph.add_value(name, trainable ? ValueKind::kParameter : ValueKind::kState, shape,
+                                 options_.dtype);
   p.view = p.file_dims = shape;
   for (size_t i = 0; i < shape.size(); ++i) p.permutation.push_back(static_cast<int>(i));
   p.init = std::move(init);
@@ -61,13 +51,8 @@ ValueId NetworkParts::parameter(const std::string& name, const Dims& shape, Init
   return net_.parameters.back().value;
 }
 
-ValueId NetworkParts::weight(const Layer& layer, const std::string& name, const Dims& shape,
+ValueId NetworkParts::weight(const std::string& name, const Layer& layer, const Dims& shape,
                              int64_t fan_in, int64_t fan_out) {
-  return weight_called(name + ".weight", layer, shape, fan_in, fan_out);
-}
-
-ValueId NetworkParts::weight_called(const std::string& name, const Layer& layer, const Dims& shape,
-                                    int64_t fan_in, int64_t fan_out) {
   const ValueId v = parameter(name, shape, layer.init.value_or(model_.init));
   net_.parameters.back().fan_in = fan_in;
   net_.parameters.back().fan_out = fan_out;
@@ -79,7 +64,7 @@ ValueId NetworkParts::table(const Layer& layer, const std::string& name, int64_t
                             int64_t features) {
   Layer with_init = layer;
   if (with_init.init.value_or(model_.init).is_default()) with_init.init = Init{"normal", 1};
-  return weight(with_init, name, {rows, features}, features, rows);
+  return weight(name + ".weight", with_init, {rows, features}, features, rows);
 }
 
 ValueId NetworkParts::bias(const Layer& layer, const std::string& name, int64_t size,

@@ -27,10 +27,9 @@ class NetworkParts {
   // The named input of the samples, whose values have these dims for each sample.
   ValueId named_input(const std::string& name, Dims shape, bool integers);
   ValueId parameter(const std::string& name, const Dims& shape, Init init, bool trainable = true);
-  ValueId weight(const Layer& layer, const std::string& name, const Dims& shape, int64_t fan_in,
+  // Makes a parameter with the initial values and the penalty of a layer's weight.
+  ValueId weight(const std::string& name, const Layer& layer, const Dims& shape, int64_t fan_in,
                  int64_t fan_out);
-  ValueId weight_called(const std::string& name, const Layer& layer, const Dims& shape,
-                        int64_t fan_in, int64_t fan_out);
   // Makes a table of rows. By default, values are drawn from N(0, 1) as in PyTorch's nn.Embedding.
   ValueId table(const Layer& layer, const std::string& name, int64_t rows, int64_t features);
   // With the initialisation "default", a bias starts as in PyTorch, which depends on the weight's

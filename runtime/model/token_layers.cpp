@@ -8,7 +8,6 @@ namespace runtime::model {
 
 namespace {
 
-using config::Type;
 using Setting = config::Value;
 
 DeclaredLayer rms_norm() {
@@ -26,15 +25,9 @@ DeclaredLayer rms_norm() {
 
 void check_rotary(const config::Layer& layer, const std::string& path) {
   const std::string scaling = layer.find("scaling")->string;
-  const auto number = [&](const char* key) {
-    const Setting& value = *layer.find(key);
-    return value.is(Setting::Kind::kInteger) ? static_cast<double>(value.integer) : value.number;
-  };
+  const auto number = [&](const char* key) { return layer.find(key)->as_number(); };
   const auto expect = [&](bool fits, const char* key, const std::string& expected) {
-    if (fits) return;
-    config::fail(
-        position(layer, key), path + "." + key,
-        "wrong value: got " + config::describe(*layer.find(key)) + ", expected " + expected);
+    if (!fits) config::fail_wrong(*layer.find(key), path + "." + key, expected);
   };
   expect(number("base") > 1, "base", "more than 1");
   expect(layer.find("columns")->integer % 2 == 0, "columns", "an even number");
@@ -50,26 +43,15 @@ void check_rotary(const config::Layer& layer, const std::string& path) {
 
 LayerKey<Rotary> rotations(const std::string& name, double Rotations::*member,
                            const std::string& documentation) {
-  constexpr double kMost = 1e12;
-  Rotations defaults;
-  return custom<Rotary>(
-      {.name = name,
-       .type = Type::kNumber,
-       .default_text = config::default_text(&(defaults.*member), Type::kNumber),
-       .range = {.minimum = 0, .maximum = kMost},
-       .documentation = documentation,
-       .brief = true},
-      [member](const Setting& v, Rotary& r) { config::assign(v, r.rotations.*member); });
+  return key(name, &Rotary::rotations, member, documentation)
+      .in({.minimum = 0, .maximum = 1e12})
+      .brief();
 }
 
 DeclaredLayer rotary() {
-  const auto columns =
-      custom<Rotary>({.name = "columns",
-                      .type = Type::kInteger,
-                      .default_text = "0",
-                      .range = {.minimum = 0, .maximum = kMaxWidth},
-                      .documentation = "features of each head that turn, an even number; 0: all"},
-                     [](const Setting& v, Rotary& r) { r.rotations.columns = v.integer; });
+  const auto columns = key("columns", &Rotary::rotations, &Rotations::columns,
+                           "features of each head that turn, an even number; 0: all")
+                           .in({.minimum = 0, .maximum = kMaxWidth});
   const auto scaling = custom<Rotary>(
       {.name = "scaling",
        .default_text = "\"none\"",
@@ -82,14 +64,10 @@ DeclaredLayer rotary() {
                                                        {"llama3", RotationScaling::kLlama3},
                                                        {"yarn", RotationScaling::kYarn}});
       });
-  const auto length = custom<Rotary>(
-      {.name = "original_length",
-       .type = Type::kInteger,
-       .default_text = "0",
-       .range = {.minimum = 0, .maximum = kMaxWidth},
-       .documentation = "tokens of a text of the first training, for llama3 and yarn",
-       .brief = true},
-      [](const Setting& v, Rotary& r) { r.rotations.original_length = v.integer; });
+  const auto length = key("original_length", &Rotary::rotations, &Rotations::original_length,
+                          "tokens of a text of the first training, for llama3 and yarn")
+                          .in({.minimum = 0, .maximum = kMaxWidth})
+                          .brief();
   return checked(
       declare<Rotary>("rotary",
                       "Turns pairs of features of queries and keys by angles that grow with the "
@@ -153,15 +131,7 @@ DeclaredLayer first_token() {
 template <class M>
 LayerKey<Attention> option(const std::string& name, M graph::DotProductAttention::*member,
                            const config::Range& range, const std::string& documentation) {
-  graph::DotProductAttention defaults;
-  const config::Type type = config::type_of(&(defaults.*member));
-  return custom<Attention>(
-      {.name = name,
-       .type = type,
-       .default_text = config::default_text(&(defaults.*member), type),
-       .range = range,
-       .documentation = documentation},
-      [member](const Setting& v, Attention& a) { config::assign(v, a.options.*member); });
+  return key(name, &Attention::options, member, documentation).in(range);
 }
 
 void check_attention(const config::Layer& layer, const std::string& path) {

@@ -2,7 +2,6 @@
 #include "runtime/model/turn_tables.h"
 
 #include <memory>
-#include <string>
 
 #include "runtime/graph/constant.h"
 
