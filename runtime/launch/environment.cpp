@@ -15,7 +15,7 @@ namespace runtime::launch {
 namespace {
 
 // The variables of one launcher. They are used if `marker` is set; then `rank` and `world_size`
-// must be set too.
+// must be set too. A row whose `optional` is true is used only if `world_size` is set as well.
 struct Launcher {
   const char* name;
   const char* marker;
@@ -25,11 +25,12 @@ struct Launcher {
   const char* local_size;  // a number, or Slurm's list over nodes: "2(x3),1"
   const char* node;        // index into such a list; "" if local_size is a number
   bool binds;
+  bool optional = false;
 };
 
-// The launchers document these variables: mpirun(1) of Open MPI 4.1, Hydra's wiki, srun(1),
-// torchrun's manual, the PMIx standard. SLURM_STEP_NUM_TASKS is used and not SLURM_NTASKS, because
-// a batch script has the latter too.
+// The launchers document these variables: mpirun(1) of Open MPI 4.1, Hydra's wiki, MVAPICH2's
+// guide, jsrun(1), srun(1), torchrun's manual, the PMIx standard, Kubernetes on Indexed Jobs.
+// SLURM_STEP_NUM_TASKS is used and not SLURM_NTASKS, because a batch script has the latter too.
 constexpr Launcher kLaunchers[] = {
     {"runtime --nproc", "RUNTIME_RANK", "RUNTIME_RANK", "RUNTIME_WORLD_SIZE", "RUNTIME_LOCAL_RANK",
      "RUNTIME_LOCAL_SIZE", "", false},
@@ -39,6 +40,10 @@ constexpr Launcher kLaunchers[] = {
      "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", "", true},
     {"MPICH's mpiexec", "MPI_LOCALNRANKS", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID",
      "MPI_LOCALNRANKS", "", true},
+    {"MVAPICH2's mpirun_rsh", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE",
+     "MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_SIZE", "", true},
+    {"jsrun", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE",
+     "JSM_NAMESPACE_LOCAL_RANK", "JSM_NAMESPACE_LOCAL_SIZE", "", true},
     {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID",
      "SLURM_STEP_TASKS_PER_NODE", "SLURM_NODEID", true},
     {"a PMI launcher", "PMI_RANK", "PMI_RANK", "PMI_SIZE", "", "", "", true},
@@ -46,6 +51,9 @@ constexpr Launcher kLaunchers[] = {
      "RUNTIME_LOCAL_SIZE", "", true},
     {"RANK and WORLD_SIZE", "RANK", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "",
      false},
+    // The job's manifest says how many pods there are.
+    {"an Indexed Job of Kubernetes", "JOB_COMPLETION_INDEX", "JOB_COMPLETION_INDEX", "WORLD_SIZE",
+     "", "", "", false, /*optional=*/true},
 };
 
 // A variable by which a process can see that it is one of several, although no row of kLaunchers
@@ -59,13 +67,14 @@ struct Trace {
 };
 
 constexpr char kByVariables[] = "set RANK and WORLD_SIZE for each process";
+constexpr char kBySize[] = "set WORLD_SIZE to the number of pods, and MASTER_ADDR and MASTER_PORT";
 constexpr char kByTorchrun[] = "start it with torchrun --no-python runtime ...";
 constexpr char kBySrun[] = "start it with srun";
 constexpr char kByMpiexec[] = "start it with mpiexec of Open MPI or MPICH";
 constexpr char kByFlux[] = "start it with flux run -o pmi=simple";
 
 constexpr Trace kTraces[] = {
-    {"JOB_COMPLETION_INDEX", nullptr, "an Indexed Job or a JobSet of Kubernetes", kByVariables},
+    {"JOB_COMPLETION_INDEX", nullptr, "an Indexed Job or a JobSet of Kubernetes", kBySize},
     {"PET_NNODES", "1", "an operator for torchrun", kByTorchrun},
     {"PET_NPROC_PER_NODE", "1", "an operator for torchrun", kByTorchrun},
     {"PET_NODE_RANK", "0", "an operator for torchrun", kByTorchrun},
@@ -184,8 +193,10 @@ void check_expected(const GetVariable& get, const RankEnvironment& found) {
 }  // namespace
 
 RankEnvironment detect(const GetVariable& get) {
-  const auto launcher = std::find_if(std::begin(kLaunchers), std::end(kLaunchers),
-                                     [&](const Launcher& l) { return set(get, l.marker); });
+  const auto launcher =
+      std::find_if(std::begin(kLaunchers), std::end(kLaunchers), [&](const Launcher& l) {
+        return set(get, l.marker) && (!l.optional || set(get, l.world_size));
+      });
   RankEnvironment result =
       launcher == std::end(kLaunchers) ? RankEnvironment() : read_variables(*launcher, get);
   check_expected(get, result);

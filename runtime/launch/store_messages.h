@@ -27,7 +27,7 @@ enum : char {
   kNothing = 'n'
 };
 
-inline constexpr std::size_t kNumber = 4;                    // bytes of a number
+inline constexpr std::size_t kNumber = 4;                     // bytes of a number
 inline constexpr std::size_t kRequestHead = 1 + 3 * kNumber;  // bytes in front of the key
 inline constexpr std::size_t kAnswerHead = 1 + kNumber;       // bytes in front of the value
 inline constexpr std::size_t kMostSecret = 1024, kMostKey = 4096;

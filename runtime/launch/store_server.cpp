@@ -146,8 +146,8 @@ void StoreServer::run() {
     std::vector<pollfd> files = {{end ? -1 : stopped_.get(), POLLIN, 0},
                                  {end ? -1 : listener_.get(), POLLIN, 0}};
     for (const Client& c : clients_)
-      files.push_back({c.socket.get(),
-                       static_cast<short>(POLLIN | (c.out.empty() ? 0 : POLLOUT)), 0});
+      files.push_back(
+          {c.socket.get(), static_cast<short>(POLLIN | (c.out.empty() ? 0 : POLLOUT)), 0});
     constexpr int kTick = 50;  // ms; the waits of clients end to within this
     ::poll(files.data(), files.size(), kTick);
     auto file = files.begin() + 2;

@@ -156,9 +156,10 @@ plugins::host::Descriptor TcpStore::connect(Deadline deadline, bool patient) {
       fail("it refused the secret of this rank",
            "give all ranks the same RUNTIME_SECRET, or the same file in RUNTIME_SECRET_FILE");
     if (!patient || Clock::now() + 50ms >= deadline)
-      fail("cannot connect: " + why,
-           "see that rank 0 runs on that host with the same rendezvous, and that no firewall closes "
-           "the port; raise comm.init_timeout_s if it starts later");
+      fail(
+          "cannot connect: " + why,
+          "see that rank 0 runs on that host with the same rendezvous, and that no firewall closes "
+          "the port; raise comm.init_timeout_s if it starts later");
     std::this_thread::sleep_for(50ms);
   }
 }

@@ -17,8 +17,8 @@ namespace runtime::launch {
 class TcpStore : public Store {
  public:
   struct Options {
-    std::string address;   // "tcp://host:port" or "host:port"; of rank 0
-    bool leads = false;    // this is rank 0, which serves
+    std::string address;      // "tcp://host:port" or "host:port"; of rank 0
+    bool leads = false;       // this is rank 0, which serves
     std::string secret = {};  // the same for all ranks; "": none
     // Rank 0 must listen within `come`, and answer each request within `answer`.
     std::chrono::nanoseconds come = std::chrono::seconds(60);

@@ -61,6 +61,20 @@ TEST(Environment, EachLauncherIsKnown) {
   EXPECT_EQ(text(detect_in({{"PMIX_RANK", "1"}, {"RUNTIME_WORLD_SIZE", "2"}})),
             "1/2 0/1 a PMIx launcher");
   EXPECT_EQ(text(detect_in({{"RANK", "1"}, {"WORLD_SIZE", "2"}})), "1/2 0/1 RANK and WORLD_SIZE");
+  EXPECT_EQ(text(detect_in({{"MV2_COMM_WORLD_RANK", "3"},
+                            {"MV2_COMM_WORLD_SIZE", "4"},
+                            {"MV2_COMM_WORLD_LOCAL_RANK", "1"},
+                            {"MV2_COMM_WORLD_LOCAL_SIZE", "2"}})),
+            "3/4 1/2 MVAPICH2's mpirun_rsh");
+  EXPECT_EQ(text(detect_in({{"JSM_NAMESPACE_RANK", "3"},
+                            {"JSM_NAMESPACE_SIZE", "4"},
+                            {"JSM_NAMESPACE_LOCAL_RANK", "1"},
+                            {"JSM_NAMESPACE_LOCAL_SIZE", "2"}})),
+            "3/4 1/2 jsrun");
+  EXPECT_EQ(text(detect_in({{"JOB_COMPLETION_INDEX", "1"}, {"WORLD_SIZE", "2"}})),
+            "1/2 0/1 an Indexed Job of Kubernetes");
+  // A job of pods that start ranks themselves, or that need not know of each other.
+  EXPECT_EQ(text(detect_in({{"JOB_COMPLETION_INDEX", "1"}})), "0/1 0/1 ");
 }
 
 TEST(Environment, ABatchScriptIsOneRank) {
@@ -185,7 +199,7 @@ TEST(Environment, OneOfSeveralProcessesDoesNotRunAlone) {
                                {{"SLURM_JOB_ID", "7"}, {"SLURM_NTASKS", "4"}},
                                {{"SLURM_NNODES", "2"}},
                                {{"FLUX_JOB_SIZE", "2"}, {"FLUX_TASK_RANK", "0"}},
-                               {{"MV2_COMM_WORLD_SIZE", "2"}, {"MV2_COMM_WORLD_RANK", "1"}},
+                               {{"MV2_COMM_WORLD_SIZE", "2"}},
                                {{"WORLD_SIZE", "2"}},
                                {{"RUNTIME_WORLD_SIZE", "2"}},
                                {{"OMPI_COMM_WORLD_SIZE", "2"}},

@@ -170,7 +170,9 @@ TEST(TcpStore, StrangersDisturbNobody) {
 
 TEST(TcpStore, APortThatIsTakenIsNamed) {
   Served served;
-  EXPECT_THAT(message_of([&] { TcpStore second(Options{served.address, true}); }),
+  EXPECT_THAT(message_of([&] {
+                TcpStore second(Options{served.address, true});
+              }),
               AllOf(HasSubstr("cannot listen on port " + std::to_string(served.port())),
                     HasSubstr("Address already in use"), HasSubstr("MASTER_PORT")));
 }
@@ -178,7 +180,9 @@ TEST(TcpStore, APortThatIsTakenIsNamed) {
 TEST(TcpStore, ARank0ThatIsNotThereIsNamed) {
   const int port = Served().port();
   const std::string address = "127.0.0.1:" + std::to_string(port);
-  EXPECT_THAT(message_of([&] { TcpStore store(Options{address, false, "", 200ms}); }),
+  EXPECT_THAT(message_of([&] {
+                TcpStore store(Options{address, false, "", 200ms});
+              }),
               AllOf(StartsWith("the store of rank 0 at " + address), HasSubstr("cannot connect"),
                     HasSubstr("Connection refused"), HasSubstr("firewall")));
   EXPECT_THAT(message_of([&] {
