@@ -13,8 +13,8 @@ rt_status begin(rt_stream* handle, rt_error* error) {
   return with<StreamObject>(handle, error, [&](StreamObject& stream) {
     const Turn turn(stream, "begin of a capture");
     if (stream.capture != nullptr)
-      stream.findings().fault(Offender::kRuntime, stream.name + ": begin of a capture",
-                              "the work of the stream is recorded already");
+      stream.fault(Offender::kRuntime, "begin of a capture",
+                   "the work of the stream is recorded already");
     require_made(capture_of(stream).begin(stream.plain, error));
     const std::lock_guard lock(stream.tracker().mutex);
     stream.capture = std::make_shared<Capture>();
@@ -39,8 +39,7 @@ rt_status end(rt_stream* handle, rt_recording** result, rt_error* error) {
     const Turn turn(stream, "end of a capture");
     const std::shared_ptr<Capture> capture = stream.capture;
     if (capture == nullptr)
-      stream.findings().fault(Offender::kRuntime, stream.name + ": end of a capture",
-                              "nothing is recorded on the stream");
+      stream.fault(Offender::kRuntime, "end of a capture", "nothing is recorded on the stream");
     auto object = std::make_unique<RecordingObject>(Kind::kRecording, stream.instance,
                                                     stream.device->name + " recording");
     object->device = stream.device;
@@ -59,16 +58,14 @@ rt_status end(rt_stream* handle, rt_recording** result, rt_error* error) {
 void expect_replayable(const RecordingObject& recording, const StreamObject& stream) {
   expect_alive(recording, "replay");
   const std::lock_guard lock(stream.tracker().mutex);  // other threads wait and so change `host`
-  const std::string where = stream.name + ": replay";
   if (recording.device != stream.device)
-    stream.findings().fault(Offender::kRuntime, where,
-                            "the recording was made on " + recording.device->name);
+    stream.fault(Offender::kRuntime, "replay",
+                 "the recording was made on " + recording.device->name);
   if (recording.last.stream != stream.number && !stream.clock.covers(recording.last) &&
       !stream.tracker().host.covers(recording.last))
-    stream.findings().fault(Offender::kRuntime, where,
-                            "the recording may still run on stream " +
-                                std::to_string(recording.last.stream) +
-                                "; it may run on only one stream at a time");
+    stream.fault(Offender::kRuntime, "replay",
+                 "the recording may still run on stream " + std::to_string(recording.last.stream) +
+                     "; it may run on only one stream at a time");
 }
 
 // Everything that was recorded is used again.

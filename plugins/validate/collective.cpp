@@ -65,36 +65,14 @@ Buffers buffers_of(const CommunicatorObject& communicator, const rt_collective& 
   const uint64_t chunk = c.count * element_bytes(c.dtype);
   const uint64_t all = chunk * static_cast<uint64_t>(std::max(communicator.world_size, 1));
   const bool is_root = c.peer == communicator.rank;
-  uint64_t sent = chunk, received = chunk;
-  switch (c.kind) {
-    case RT_REDUCE_SCATTER:
-      sent = all;
-      break;
-    case RT_ALL_GATHER:
-      received = all;
-      break;
-    case RT_ALL_TO_ALL:
-      sent = received = all;
-      break;
-    case RT_BROADCAST:
-      if (!is_root) sent = 0;
-      break;
-    case RT_REDUCE:
-      if (!is_root) received = 0;
-      break;
-    case RT_SEND:
-      received = 0;
-      break;
-    case RT_RECEIVE:
-      sent = 0;
-      break;
-    case RT_BARRIER:
-      sent = received = 0;
-      break;
-    default:
-      break;
-  }
-  return {range_of(c.send, sent), range_of(c.receive, received)};
+  const bool scatters = c.kind == RT_REDUCE_SCATTER || c.kind == RT_ALL_TO_ALL;
+  const bool gathers = c.kind == RT_ALL_GATHER || c.kind == RT_ALL_TO_ALL;
+  const bool sends =
+      c.kind != RT_RECEIVE && c.kind != RT_BARRIER && (c.kind != RT_BROADCAST || is_root);
+  const bool receives =
+      c.kind != RT_SEND && c.kind != RT_BARRIER && (c.kind != RT_REDUCE || is_root);
+  const uint64_t sent = scatters ? all : chunk, received = gathers ? all : chunk;
+  return {range_of(c.send, sends ? sent : 0), range_of(c.receive, receives ? received : 0)};
 }
 
 bool is_on_stream(const CommunicatorObject& communicator, const rt_collective& collective) {

@@ -2,7 +2,6 @@
 #ifndef PLUGINS_VALIDATE_COLLECTIVE_H_
 #define PLUGINS_VALIDATE_COLLECTIVE_H_
 
-#include <string>
 #include <vector>
 
 #include "plugins/validate/objects.h"

@@ -74,15 +74,14 @@ rt_status create(void* self, const rt_comm_options* options, rt_communicator** c
 void expect_not_aborted(const CommunicatorObject& communicator, const char* call) {
   const std::lock_guard lock(communicator.tracker().mutex);
   if (communicator.aborted && communicator.aborter == std::this_thread::get_id())
-    communicator.findings().fault(Offender::kRuntime, communicator.name + ": " + call,
-                                  "this thread has aborted the communicator before");
+    communicator.fault(Offender::kRuntime, call, "this thread has aborted the communicator before");
 }
 
 // What a plugin must not answer after abort.
 void expect_refused(const CommunicatorObject& communicator, bool was_aborted, const char* call) {
   if (!was_aborted) return;
-  communicator.findings().fault(Offender::kPlugin, communicator.name + ": " + call,
-                                "answers RT_OK, although the communicator was aborted before");
+  communicator.fault(Offender::kPlugin, call,
+                     "answers RT_OK, although the communicator was aborted before");
 }
 
 bool is_aborted(const CommunicatorObject& communicator) {
@@ -95,14 +94,12 @@ rt_status split(rt_communicator* handle, int32_t color, int32_t key, int64_t tim
   return with<CommunicatorObject>(handle, error, [&](CommunicatorObject& communicator) {
     const Turn turn(communicator, "split");
     expect_not_aborted(communicator, "split");
-    rt_communicator* plain = nullptr;
-    require(communicators_of(communicator)
-                .split(communicator.plain, color, key, timeout_ns, &plain, error));
-    if (plain == nullptr) return;
     auto object = std::make_unique<CommunicatorObject>(
         Kind::kCommunicator, communicator.instance,
         communicator.name + ", colour " + std::to_string(color));
-    object->plain = plain;
+    require(communicators_of(communicator)
+                .split(communicator.plain, color, key, timeout_ns, &object->plain, error));
+    if (object->plain == nullptr) return;
     object->device = communicator.device;
     object->rows = communicator.rows;
     *result = static_cast<rt_communicator*>(communicator.tracker().adopt(std::move(object)));
@@ -115,8 +112,8 @@ void expect_no_works(const CommunicatorObject& communicator) {
   for (const auto& [handle, object] : communicator.tracker().objects) {
     if (object->kind != Kind::kWork || !object->alive) continue;
     if (static_cast<const WorkObject&>(*object).communicator != &communicator) continue;
-    communicator.findings().fault(Offender::kRuntime, communicator.name + ": destroy",
-                                  "a work of the communicator still lives; free it first");
+    communicator.fault(Offender::kRuntime, "destroy",
+                       "a work of the communicator still lives; free it first");
   }
 }
 
@@ -144,8 +141,7 @@ rt_status group_begin(rt_communicator* handle, rt_error* error) {
     const Turn turn(communicator, "group_begin");
     expect_not_aborted(communicator, "group_begin");
     if (communicator.open_group)
-      communicator.findings().fault(Offender::kRuntime, communicator.name + ": group_begin",
-                                    "a group is open already");
+      communicator.fault(Offender::kRuntime, "group_begin", "a group is open already");
     require(communicators_of(communicator).group_begin(communicator.plain, error));
     communicator.open_group = true;
   });
@@ -155,8 +151,7 @@ rt_status group_end(rt_communicator* handle, rt_error* error) {
   return with<CommunicatorObject>(handle, error, [&](CommunicatorObject& communicator) {
     const Turn turn(communicator, "group_end");
     if (!communicator.open_group)
-      communicator.findings().fault(Offender::kRuntime, communicator.name + ": group_end",
-                                    "no group is open");
+      communicator.fault(Offender::kRuntime, "group_end", "no group is open");
     communicator.open_group = false;
     require(communicators_of(communicator).group_end(communicator.plain, error));
   });
@@ -198,8 +193,7 @@ rt_status look(rt_work* handle, const char* call, rt_error* error, Ask&& ask) {
     expect_alive(work, call);
     const Turn turn(*work.communicator, call);
     if (work.communicator->open_group)
-      work.findings().fault(Offender::kRuntime, work.name + ": " + call,
-                            "the group of the collective is open; end it first");
+      work.fault(Offender::kRuntime, call, "the group of the collective is open; end it first");
     const rt_status plain = ask(communicators_of(work), work.plain);
     pending = plain == RT_NOT_READY;
     if (pending) return;

@@ -46,18 +46,8 @@ rt_status open(void* self, int32_t index, const rt_device_options* options, rt_d
 
 // Whether the object was made from the device.
 bool belongs(const Object& object, const DeviceObject& device) {
-  switch (object.kind) {
-    case Kind::kStream:
-      return static_cast<const StreamObject&>(object).device == &device;
-    case Kind::kEvent:
-      return static_cast<const EventObject&>(object).device == &device;
-    case Kind::kPlan:
-      return static_cast<const PlanObject&>(object).device == &device;
-    case Kind::kRecording:
-      return static_cast<const RecordingObject&>(object).device == &device;
-    default:
-      return false;
-  }
+  const auto* const part = dynamic_cast<const DevicePart*>(&object);
+  return part != nullptr && part->device == &device;
 }
 
 // What still lives of the device: ", stream 'cpu:0 stream 1', 4000 bytes at 0x...". The caller
@@ -85,8 +75,8 @@ void close(rt_device* handle) {
     if (device.service != nullptr) device.api().stream_destroy(device.service);
     // What was forgotten still points into the device, so closing it would be a second fault.
     if (leaks.empty()) return device.api().close(device.plain);
-    device.findings().fault(
-        Offender::kRuntime, device.name + ": close",
+    device.fault(
+        Offender::kRuntime, "close",
         "destroy everything first that was made from the device; left: " + leaks.substr(2));
   });
 }
@@ -119,10 +109,9 @@ void check_allocated(DeviceObject& device, const rt_memory_info& info) {
   }
   const uint64_t most = allocated + (allocated == 0 ? 0 : (blocks + 64) * kMostRounding);
   if (info.allocated_bytes >= allocated && info.allocated_bytes <= most) return;
-  device.findings().fault(Offender::kPlugin, device.name + ": memory_info",
-                          "allocated_bytes is " + std::to_string(info.allocated_bytes) + ", but " +
-                              std::to_string(allocated) +
-                              " bytes are allocated through this device");
+  device.fault(Offender::kPlugin, "memory_info",
+               "allocated_bytes is " + std::to_string(info.allocated_bytes) + ", but " +
+                   std::to_string(allocated) + " bytes are allocated through this device");
 }
 
 rt_status memory_info(rt_device* handle, rt_memory_info* info, rt_error* error) {
@@ -131,10 +120,9 @@ rt_status memory_info(rt_device* handle, rt_memory_info* info, rt_error* error) 
     const std::lock_guard lock(device.memory_mutex);
     require(device.api().memory_info(device.plain, info, error));
     if (info->free_bytes > info->total_bytes)
-      device.findings().fault(Offender::kPlugin, device.name + ": memory_info",
-                              "free_bytes is " + std::to_string(info->free_bytes) +
-                                  ", more than total_bytes, which is " +
-                                  std::to_string(info->total_bytes));
+      device.fault(Offender::kPlugin, "memory_info",
+                   "free_bytes is " + std::to_string(info->free_bytes) +
+                       ", more than total_bytes, which is " + std::to_string(info->total_bytes));
     check_allocated(device, *info);
     info->allocated_bytes -= device.own_bytes;
   });

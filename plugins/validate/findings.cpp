@@ -8,16 +8,13 @@ namespace {
 
 constexpr std::size_t kMostFindings = 100;
 
-std::string text_of(Offender offender, const std::string& where, const std::string& what) {
-  return (offender == Offender::kPlugin ? kPluginAtFault : kRuntimeAtFault) + where + ": " + what;
-}
-
 }  // namespace
 
 void Findings::fault(Offender offender, const std::string& where, const std::string& what) {
-  const Fault fault{offender, text_of(offender, where, what)};
-  const std::lock_guard lock(mutex_);
+  const char* const at_fault = offender == Offender::kPlugin ? kPluginAtFault : kRuntimeAtFault;
+  const Fault fault{offender, at_fault + where + ": " + what};
   failed_ = true;
+  const std::lock_guard lock(mutex_);
   if (all_.size() < kMostFindings) all_.push_back(fault);
   throw fault;
 }
@@ -34,16 +31,6 @@ void Findings::postpone(const Fault& fault) {
   if (log_) log_(fault.text);
   const std::lock_guard lock(mutex_);
   postponed_.push_back(fault);
-}
-
-bool Findings::failed() const {
-  const std::lock_guard lock(mutex_);
-  return failed_;
-}
-
-void Findings::set_failed() {
-  const std::lock_guard lock(mutex_);
-  failed_ = true;
 }
 
 std::vector<Fault> Findings::all() const {

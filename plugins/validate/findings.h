@@ -2,6 +2,7 @@
 #ifndef PLUGINS_VALIDATE_FINDINGS_H_
 #define PLUGINS_VALIDATE_FINDINGS_H_
 
+#include <atomic>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -56,16 +57,16 @@ class Findings {
   void throw_postponed();
   void postpone(const Fault& fault);
   // Whether something has failed already, after which objects are destroyed in any state.
-  bool failed() const;
-  void set_failed();
+  bool failed() const { return failed_; }
+  void set_failed() { failed_ = true; }
   // All faults so far, in the order in which they were found.
   std::vector<Fault> all() const;
 
  private:
+  std::atomic<bool> failed_ = false;
   mutable std::mutex mutex_;
   std::vector<Fault> all_;  // guarded by mutex_, as the rest
   std::vector<Fault> postponed_;
-  bool failed_ = false;
   const std::function<void(const std::string&)> log_;
 };
 

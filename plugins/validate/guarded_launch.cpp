@@ -116,13 +116,11 @@ void GuardedLaunch::launch_once() {
     inputs.push_back(moved(launch_.inputs[i], plan_.inputs[i].bytes));
   for (uint32_t i = 0; i < launch_.output_count; ++i)
     outputs.push_back(moved(launch_.outputs[i], plan_.outputs[i].bytes));
-  const uint64_t saved_bytes =
-      plan_.forward ? plan_.forward->info.saved_bytes : plan_.info.saved_bytes;
   rt_launch launch = launch_;
   launch.inputs = inputs.data();
   launch.outputs = outputs.data();
   launch.workspace = moved(launch_.workspace, plan_.info.workspace_bytes);
-  launch.saved = moved(launch_.saved, saved_bytes);
+  launch.saved = moved(launch_.saved, plan_.saved_bytes());
   require(plan_.instance.plain.kernel->launch(plan_.plain, stream_.plain, &launch, error_));
 }
 

@@ -61,8 +61,8 @@ void describe(PlanObject& plan, const rt_op_desc& op, rt_error* error) {
 
 void expect_deterministic(const PlanObject& plan, const rt_op_desc& op) {
   if ((op.flags & RT_OP_DETERMINISTIC) == 0 || plan.is_deterministic()) return;
-  plan.findings().fault(Offender::kPlugin, plan.name + ": create",
-                        "a deterministic plan was asked for, and info does not say that it is one");
+  plan.fault(Offender::kPlugin, "create",
+             "a deterministic plan was asked for, and info does not say that it is one");
 }
 
 rt_status create(rt_device* handle, const rt_op_desc* op, rt_plan** result, rt_error* error) {
@@ -90,8 +90,8 @@ void expect_not_running(const PlanObject& plan) {
   if (plan.findings().failed()) return;
   for (const auto& [stream, epoch] : plan.launches) {
     if (plan.tracker().host.covers(epoch)) continue;
-    plan.findings().fault(
-        Offender::kRuntime, plan.name + ": destroy",
+    plan.fault(
+        Offender::kRuntime, "destroy",
         "a launch on stream " + std::to_string(stream) + " may still run; synchronise it first");
   }
 }
@@ -101,8 +101,8 @@ void expect_no_backward(const PlanObject& plan) {
   for (const auto& [handle, object] : plan.tracker().objects) {
     if (object->kind != Kind::kPlan || !object->alive) continue;
     if (static_cast<const PlanObject&>(*object).forward != &plan) continue;
-    plan.findings().fault(
-        Offender::kRuntime, plan.name + ": destroy",
+    plan.fault(
+        Offender::kRuntime, "destroy",
         "the backward plan '" + object->name + "' still lives; destroy it before its forward plan");
   }
 }

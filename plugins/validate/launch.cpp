@@ -14,32 +14,8 @@ void expect_count(const PlanObject& plan, const char* what, uint32_t count, std:
       std::to_string(count) + " " + what + ", but the plan has " + std::to_string(expected));
 }
 
-class Collector {
- public:
-  Collector(const PlanObject& plan, const std::string& where) : plan_(plan), where_(where) {}
-
-  void add(Operand operand, const void* address) {
-    if (operand.range.bytes == 0) return;
-    operand.range.begin = reinterpret_cast<uintptr_t>(address);
-    if (address == nullptr)
-      plan_.findings().fault(Offender::kRuntime, where_ + ": " + to_string(operand),
-                             "is NULL, but has " + std::to_string(operand.range.bytes) + " bytes");
-    operands_.push_back(operand);
-  }
-  std::vector<Operand> take() { return std::move(operands_); }
-
- private:
-  const PlanObject& plan_;
-  const std::string& where_;
-  std::vector<Operand> operands_;
-};
-
 Operand operand_of(const char* role, uint32_t index, const OperandSpec& spec, bool written) {
   return {role, index, {0, spec.bytes}, spec.dtype, spec.canonical, !written, written};
-}
-
-Operand scratch(const char* role, uint64_t bytes, bool written) {
-  return {role, 0, {0, bytes}, RT_UINT8, false, !written, written};
 }
 
 // Whether the plan lets the output use the memory of the input.
@@ -62,17 +38,24 @@ std::vector<Operand> operands_of(const PlanObject& plan, const rt_launch& launch
                                  const std::string& where) {
   expect_count(plan, "inputs", launch.input_count, plan.inputs.size(), where);
   expect_count(plan, "outputs", launch.output_count, plan.outputs.size(), where);
-  Collector collector(plan, where);
+  std::vector<Operand> operands;
+  const auto add = [&](Operand operand, const void* address) {
+    if (operand.range.bytes == 0) return;
+    operand.range.begin = reinterpret_cast<uintptr_t>(address);
+    if (address == nullptr)
+      plan.findings().fault(Offender::kRuntime, where + ": " + to_string(operand),
+                            "is NULL, but has " + std::to_string(operand.range.bytes) + " bytes");
+    operands.push_back(operand);
+  };
   for (uint32_t i = 0; i < launch.input_count; ++i)
-    collector.add(operand_of("input", i, plan.inputs[i], false), launch.inputs[i]);
+    add(operand_of("input", i, plan.inputs[i], false), launch.inputs[i]);
   for (uint32_t i = 0; i < launch.output_count; ++i)
-    collector.add(operand_of("output", i, plan.outputs[i], true), launch.outputs[i]);
-  collector.add(scratch("workspace", plan.info.workspace_bytes, true), launch.workspace);
-  const PlanObject* const forward = plan.forward;
-  collector.add(scratch("saved data", forward ? forward->info.saved_bytes : plan.info.saved_bytes,
-                        forward == nullptr),
-                launch.saved);
-  return collector.take();
+    add(operand_of("output", i, plan.outputs[i], true), launch.outputs[i]);
+  const OperandSpec workspace{plan.info.workspace_bytes, RT_UINT8, false},
+      saved{plan.saved_bytes(), RT_UINT8, false};
+  add(operand_of("workspace", 0, workspace, true), launch.workspace);
+  add(operand_of("saved data", 0, saved, plan.forward == nullptr), launch.saved);
+  return operands;
 }
 
 void check_operands(const PlanObject& plan, const std::vector<Operand>& operands,

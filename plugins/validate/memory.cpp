@@ -126,8 +126,9 @@ void keep(DeviceObject& device, const Block& block, const std::string& where) {
   device.blocks.emplace(block.range.begin, block);
 }
 
-// Takes the block at the address out of the device. The caller holds both mutexes.
+// Takes the block at the address out of the device. The caller holds memory_mutex.
 Block take(DeviceObject& device, const void* address, int32_t kind) {
+  const std::lock_guard lock(device.tracker().mutex);
   const std::string where = device.name + ": free";
   const auto found = device.blocks.find(reinterpret_cast<uintptr_t>(address));
   if (found == device.blocks.end()) {
@@ -176,13 +177,9 @@ void* allocate_guarded(DeviceObject& device, uint64_t bytes, int32_t kind, rt_er
 
 void free_guarded(DeviceObject& device, void* address, int32_t kind) {
   const std::lock_guard memory_lock(device.memory_mutex);
-  std::optional<Block> block;
-  {
-    const std::lock_guard lock(device.tracker().mutex);
-    block = take(device, address, kind);
-  }
-  if (!device.findings().failed()) check_block(device, "free", *block);
-  device.api().free(device.plain, block->base, kind);
+  const Block block = take(device, address, kind);
+  if (!device.findings().failed()) check_block(device, "free", block);
+  device.api().free(device.plain, block.base, kind);
   if (kind == RT_MEMORY_DEVICE) device.own_bytes -= guard_in_front(device) + kGuardBytes;
 }
 

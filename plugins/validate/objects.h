@@ -58,13 +58,18 @@ struct Capture {
   std::thread::id thread;
 };
 
-struct StreamObject : Object {
-  static constexpr Kind kKind = Kind::kStream;
+// What is made from a device.
+struct DevicePart : Object {
   using Object::Object;
   const rt_device_api& api() const { return device->api(); }
+  DeviceObject* device = nullptr;
+};
+
+struct StreamObject : DevicePart {
+  static constexpr Kind kKind = Kind::kStream;
+  using DevicePart::DevicePart;
 
   rt_stream* plain = nullptr;
-  DeviceObject* device = nullptr;
   std::size_t number = 0;
   Clock clock;                       // what has run before the next work of the stream
   std::shared_ptr<Capture> capture;  // nullptr: the work runs
@@ -74,11 +79,10 @@ struct StreamObject : Object {
   std::shared_ptr<bool> vouched = std::make_shared<bool>(false);
 };
 
-struct EventObject : Object {
+struct EventObject : DevicePart {
   static constexpr Kind kKind = Kind::kEvent;
-  using Object::Object;
+  using DevicePart::DevicePart;
   rt_event* plain = nullptr;
-  DeviceObject* device = nullptr;
   // The members below describe the latest record. `clock` is the work that has run when the event
   // completes, `queued` and `seen_complete` are the times between which it completed, and `capture`
   // is the capture that the record belongs to.
@@ -98,24 +102,24 @@ struct OperandSpec {
   bool canonical = true;
 };
 
-struct PlanObject : Object {
+struct PlanObject : DevicePart {
   static constexpr Kind kKind = Kind::kPlan;
-  using Object::Object;
+  using DevicePart::DevicePart;
   rt_plan* plain = nullptr;
-  DeviceObject* device = nullptr;
   const PlanObject* forward = nullptr;
   std::vector<OperandSpec> inputs, outputs;
   rt_plan_info info{};
   double tolerance = 0;
   std::map<std::size_t, Epoch> launches;  // the last one on each stream, by number of the stream
   bool is_deterministic() const { return (info.flags & RT_PLAN_DETERMINISTIC) != 0; }
+  // Of the data that a forward plan saves, and its backward plan reads.
+  uint64_t saved_bytes() const { return (forward ? *forward : *this).info.saved_bytes; }
 };
 
-struct RecordingObject : Object {
+struct RecordingObject : DevicePart {
   static constexpr Kind kKind = Kind::kRecording;
-  using Object::Object;
+  using DevicePart::DevicePart;
   rt_recording* plain = nullptr;
-  DeviceObject* device = nullptr;
   std::vector<Capture::Access> accesses;
   Epoch last;  // replay
 };

@@ -74,9 +74,9 @@ void expect_no_capture(DeviceObject& device, const char* call) {
     if (object->kind != Kind::kStream || !object->alive) continue;
     const auto& stream = static_cast<const StreamObject&>(*object);
     if (stream.device == &device && stream.capture != nullptr && stream.capture->thread == thread)
-      device.findings().fault(Offender::kRuntime, device.name + ": " + call,
-                              "this thread records the work of " + stream.name +
-                                  "; until the end of that it may not wait, query or allocate");
+      device.fault(Offender::kRuntime, call,
+                   "this thread records the work of " + stream.name +
+                       "; until the end of that it may not wait, query or allocate");
   }
 }
 

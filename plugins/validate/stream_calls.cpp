@@ -20,11 +20,7 @@ rt_status stream_create(rt_device* handle, rt_stream** stream, rt_error* error) 
     rt_stream* plain = nullptr;
     require_made(device.api().stream_create(device.plain, &plain, error));
     if (plain == nullptr) return;
-    std::size_t number = 0;
-    {
-      const std::lock_guard lock(device.tracker().mutex);
-      number = device.tracker().streams++;
-    }
+    const std::size_t number = device.tracker().streams++;
     auto object = std::make_unique<StreamObject>(Kind::kStream, device.instance,
                                                  device.name + " stream " + std::to_string(number));
     object->plain = plain;
@@ -63,10 +59,10 @@ void stream_destroy(rt_stream* handle) {
 void expect_vouched(const StreamObject& stream, rt_status status) {
   const bool may_fail = stream.instance.minor < 2 || !*stream.vouched;
   if (status == RT_OK || may_fail) return require(status);
-  stream.findings().fault(Offender::kPlugin, stream.name + ": stream_synchronize",
-                          "answers with an error, status " + std::to_string(status) +
-                              ", although an event behind all of the work answered RT_OK; since "
-                              "minor version 2 an event reports the first error before it");
+  stream.fault(Offender::kPlugin, "stream_synchronize",
+               "answers with an error, status " + std::to_string(status) +
+                   ", although an event behind all of the work answered RT_OK; since "
+                   "minor version 2 an event reports the first error before it");
 }
 
 rt_status stream_synchronize(rt_stream* handle, rt_error* error) {
@@ -98,8 +94,8 @@ rt_status copy(rt_stream* handle, void* destination, const void* source, uint64_
       const std::lock_guard lock(stream.tracker().mutex);
       DeviceObject& device = *stream.device;
       if (to.overlaps(from))
-        device.findings().fault(
-            Offender::kRuntime, where,
+        stream.fault(
+            Offender::kRuntime, "copy",
             "source (" + to_string(from) + ") and destination (" + to_string(to) + ") overlap");
       const bool keeps_to = expect_any_memory(device, to, where + ": destination");
       const bool keeps_from = expect_any_memory(device, from, where + ": source");
@@ -118,8 +114,8 @@ rt_status fill(rt_stream* handle, void* destination, int32_t value, uint64_t byt
     const Turn turn(stream, "fill");
     const std::string where = where_of(stream, "fill");
     if (value < 0 || value > 255)
-      stream.findings().fault(Offender::kRuntime, where,
-                              "the value is " + std::to_string(value) + ", expected 0 to 255");
+      stream.fault(Offender::kRuntime, "fill",
+                   "the value is " + std::to_string(value) + ", expected 0 to 255");
     if (bytes > 0) {
       const std::lock_guard lock(stream.tracker().mutex);
       const Range to = range_of(destination, bytes);
@@ -135,13 +131,11 @@ rt_status fill(rt_stream* handle, void* destination, int32_t value, uint64_t byt
 rt_status event_create(rt_device* handle, rt_event** event, rt_error* error) {
   return with<DeviceObject>(handle, error, [&](DeviceObject& device) {
     expect_alive(device, "event_create");
-    rt_event* plain = nullptr;
-    require_made(device.api().event_create(device.plain, &plain, error));
-    if (plain == nullptr) return;
     auto object =
         std::make_unique<EventObject>(Kind::kEvent, device.instance, device.name + " event");
-    object->plain = plain;
     object->device = &device;
+    require_made(device.api().event_create(device.plain, &object->plain, error));
+    if (object->plain == nullptr) return;
     *event = static_cast<rt_event*>(device.tracker().adopt(std::move(object)));
   });
 }
@@ -149,7 +143,7 @@ rt_status event_create(rt_device* handle, rt_event** event, rt_error* error) {
 void event_destroy(rt_event* handle) {
   released<EventObject>(handle, [](EventObject& event) {
     expect_alive(event, "event_destroy");
-    event.device->api().event_destroy(event.plain);
+    event.api().event_destroy(event.plain);
     const std::lock_guard lock(event.tracker().mutex);
     event.tracker().bury(event);
   });
@@ -157,8 +151,7 @@ void event_destroy(rt_event* handle) {
 
 void expect_same_device(const EventObject& event, const StreamObject& stream, const char* call) {
   if (event.device == stream.device) return;
-  stream.findings().fault(Offender::kRuntime, where_of(stream, call),
-                          "the event was made from " + event.device->name);
+  stream.fault(Offender::kRuntime, call, "the event was made from " + event.device->name);
 }
 
 rt_status event_record(rt_event* handle, rt_stream* stream_handle, rt_error* error) {
@@ -178,7 +171,7 @@ rt_status event_record(rt_event* handle, rt_stream* stream_handle, rt_error* err
       event.capture = stream.capture;
       event.vouches = stream.vouched;
     }
-    require(event.device->api().event_record(event.plain, stream.plain, error));
+    require(event.api().event_record(event.plain, stream.plain, error));
     end_work(stream);
   });
 }
@@ -200,7 +193,7 @@ rt_status event_wait(rt_event* handle, rt_stream* stream_handle, rt_error* error
         ++event.device->captures;
       }
     }
-    require(event.device->api().event_wait(event.plain, stream.plain, error));
+    require(event.api().event_wait(event.plain, stream.plain, error));
     end_work(stream);
   });
 }
@@ -229,7 +222,7 @@ rt_status event_synchronize(rt_event* handle, rt_error* error) {
     expect_alive(event, "event_synchronize");
     expect_no_capture(*event.device, "event_synchronize");
     const Record record = record_of(event);
-    require(event.device->api().event_synchronize(event.plain, error));
+    require(event.api().event_synchronize(event.plain, error));
     event_completed(event, record.clock);
     check_guards(*event.device, "event_synchronize");
   });
@@ -241,13 +234,13 @@ rt_status event_query(rt_event* handle, rt_error* error) {
     expect_alive(event, "event_query");
     expect_no_capture(*event.device, "event_query");
     const Record record = record_of(event);
-    const rt_status plain = event.device->api().event_query(event.plain, error);
+    const rt_status plain = event.api().event_query(event.plain, error);
     ready = plain == RT_OK;
     if (plain != RT_NOT_READY) require(plain);
     if (ready) return event_completed(event, record.clock);
     if (record.known)
-      event.findings().fault(Offender::kPlugin, event.name + ": event_query",
-                             "answers RT_NOT_READY for an event that has completed");
+      event.fault(Offender::kPlugin, "event_query",
+                  "answers RT_NOT_READY for an event that has completed");
   });
   return status == RT_OK && !ready ? RT_NOT_READY : status;
 }
@@ -255,8 +248,8 @@ rt_status event_query(rt_event* handle, rt_error* error) {
 // Between which times the interval lies, by the clock of the host.
 void check_elapsed(const EventObject& begin, const EventObject& end, nanoseconds answer) {
   const auto fault = [&](const std::string& expected) {
-    begin.findings().fault(Offender::kPlugin, begin.name + ": event_elapsed",
-                           "answers " + std::to_string(answer.count()) + " ns, " + expected);
+    begin.fault(Offender::kPlugin, "event_elapsed",
+                "answers " + std::to_string(answer.count()) + " ns, " + expected);
   };
   const nanoseconds least = end.queued - begin.seen_complete.value_or(end.queued);
   const nanoseconds most = steady_clock::now() - begin.queued;
@@ -275,7 +268,7 @@ rt_status event_elapsed(rt_event* begin_handle, rt_event* end_handle, int64_t* e
     auto& end = as<EventObject>(end_handle);
     expect_alive(begin, "event_elapsed");
     expect_alive(end, "event_elapsed");
-    require(begin.device->api().event_elapsed(begin.plain, end.plain, elapsed, error));
+    require(begin.api().event_elapsed(begin.plain, end.plain, elapsed, error));
     const std::lock_guard lock(begin.tracker().mutex);
     check_elapsed(begin, end, nanoseconds(*elapsed));
   });

@@ -18,6 +18,10 @@ const char* to_string(Kind kind) {
 
 Findings& Object::findings() const { return instance.tracker.findings; }
 
+void Object::fault(Offender offender, const std::string& call, const std::string& what) const {
+  findings().fault(offender, name + ": " + call, what);
+}
+
 void* Tracker::adopt(std::unique_ptr<Object> object) {
   const std::lock_guard lock(mutex);
   Object* const handle = object.get();
@@ -40,32 +44,20 @@ Object* Tracker::find(const void* handle) {
 }
 
 void expect_alive(const Object& object, const char* call) {
-  Tracker& tracker = object.tracker();
-  bool alive;
-  {
-    const std::lock_guard lock(tracker.mutex);
-    alive = object.alive;
-  }
-  if (!alive)
-    tracker.findings.fault(Offender::kRuntime, object.name + ": " + call,
-                           std::string("the ") + to_string(object.kind) + " was destroyed before");
+  const std::lock_guard lock(object.tracker().mutex);
+  if (!object.alive)
+    object.fault(Offender::kRuntime, call,
+                 std::string("the ") + to_string(object.kind) + " was destroyed before");
 }
 
 Turn::Turn(Object& object, const char* call) : object_(object) {
   expect_alive(object, call);
-  const char* other = nullptr;
-  {
-    const std::lock_guard lock(object.tracker().mutex);
-    other = object.call;
-    if (other == nullptr) {
-      object.call = call;
-      object.caller = std::this_thread::get_id();
-    }
-  }
-  if (other != nullptr)
-    object.findings().fault(Offender::kRuntime, object.name + ": " + call,
-                            std::string("another thread is in its ") + other +
-                                " at the same time; the host serializes the calls");
+  const std::lock_guard lock(object.tracker().mutex);
+  if (object.call != nullptr)
+    object.fault(Offender::kRuntime, call,
+                 std::string("another thread is in its ") + object.call +
+                     " at the same time; the host serializes the calls");
+  object.call = call;
 }
 
 Turn::~Turn() {

@@ -3,10 +3,10 @@
 #ifndef PLUGINS_VALIDATE_TRACKER_H_
 #define PLUGINS_VALIDATE_TRACKER_H_
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -48,8 +48,10 @@ struct Object {
   std::string name;            // for findings: "cpu:0 stream 1"
   bool alive = true;           // guarded by Tracker::mutex, as the rest
   const char* call = nullptr;  // the call that works with the object now
-  std::thread::id caller;
   Findings& findings() const;
+  // Keeps and throws a fault in a call that works with the object.
+  [[noreturn]] void fault(Offender offender, const std::string& call,
+                          const std::string& what) const;
   Tracker& tracker() const { return instance.tracker; }
 };
 
@@ -65,9 +67,9 @@ struct Flight {
 struct Tracker {
   explicit Tracker(std::function<void(const std::string&)> log) : findings(std::move(log)) {}
   Findings findings;
-  std::mutex mutex;  // guards everything below
-  Clock host;        // the work that the host knows to have run
-  std::size_t streams = 0;
+  std::atomic<std::size_t> streams = 0;  // that were made so far
+  std::mutex mutex;                      // guards everything below
+  Clock host;                            // the work that the host knows to have run
   std::unordered_map<const void*, std::unique_ptr<Object>> objects;
   std::deque<const void*> dead;  // in the order in which they were destroyed
   std::vector<Flight> flights;
