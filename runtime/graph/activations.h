@@ -3,7 +3,6 @@
 #define RUNTIME_GRAPH_ACTIVATIONS_H_
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 #include "rt/operations.h"

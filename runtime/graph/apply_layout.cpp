@@ -99,7 +99,7 @@ class LayoutApplication {
   ValueId written_in(ValueId v, uint64_t layout, uint64_t bytes, const Node& writer,
                      NodeList& after) {
     if (layout == RT_LAYOUT_CANONICAL) return v;
-    if (graph_.value(v).kind == ValueKind::kTemporary && graph_.value(v).base == kNone) {
+    if (is_plain_temporary(graph_.value(v))) {
       graph_.value(v).layout = layout;
       graph_.value(v).bytes = bytes;
       return v;

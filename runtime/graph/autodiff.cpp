@@ -79,14 +79,10 @@ class Differentiation {
 
   // Adds a buffer that node `forward` writes and the last node, its backward, reads.
   void save(size_t forward) {
-    if (graph_.nodes[forward].saved == kNone) {
-      Value saved;
-      saved.name = graph_.nodes[forward].layer + ".saved";
-      saved.dtype = RT_UINT8;
-      saved.dims = {0};
-      graph_.nodes[forward].saved = graph_.add_value(std::move(saved));
-    }
-    graph_.nodes.back().saved = graph_.nodes[forward].saved;
+    Node& node = graph_.nodes[forward];
+    if (node.saved == kNone)
+      node.saved = graph_.add_value(node.layer + ".saved", ValueKind::kTemporary, {0}, RT_UINT8);
+    graph_.nodes.back().saved = node.saved;
   }
 
   Graph& graph() { return graph_; }

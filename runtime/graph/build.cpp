@@ -51,11 +51,7 @@ void Build::fail(const std::string& message) const {
 }
 
 ValueId Build::new_value(const std::string& op, rt_dtype dtype, Dims dims) {
-  Value value;
-  value.name = layer + "." + op;
-  value.dtype = dtype;
-  value.dims = std::move(dims);
-  return graph_.add_value(std::move(value));
+  return graph_.add_value(layer + "." + op, ValueKind::kTemporary, std::move(dims), dtype);
 }
 
 std::vector<ValueId> Build::node(const std::string& op, std::vector<ValueId> inputs,

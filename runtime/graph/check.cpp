@@ -13,8 +13,7 @@ namespace runtime::graph {
 namespace {
 
 bool is_persistent(ValueKind kind) {
-  return kind == ValueKind::kInput || kind == ValueKind::kParameter || kind == ValueKind::kState ||
-         kind == ValueKind::kPacked || kind == ValueKind::kConstant;
+  return kind != ValueKind::kTemporary && kind != ValueKind::kOutput;
 }
 
 class Check {
@@ -66,7 +65,7 @@ class Check {
       if (!is_persistent(graph_.value(storage).kind) && !writers_.insert(v).second && !in_place)
         return "writes " + name(v) + ", which an earlier node has written";
     }
-    return fault_of_shapes(node);
+    return fits(node) ? "" : shapes_differ(node);
   }
 
   std::string name(ValueId v) const {
@@ -117,10 +116,6 @@ class Check {
   }
   std::string described(ValueId v) const {
     return to_string(graph_.value(v).dims) + " " + name_of(type(v));
-  }
-
-  std::string fault_of_shapes(const Node& node) const {
-    return fits(node) ? "" : shapes_differ(node);
   }
 
   bool fits(const Node& node) const {

@@ -1,6 +1,7 @@
 // How many floating-point operations nodes take.
 #include <algorithm>
 
+#include "runtime/graph/build.h"
 #include "runtime/graph/operation_set.h"
 #include "runtime/graph/rules.h"
 
@@ -25,15 +26,12 @@ double convolution_products(const Node& node, const Dims& x, const Dims& w) {
   const auto value = [&](const char* name, int64_t fallback) {
     return integer_attribute(node, name, fallback);
   };
-  const auto size = [](int64_t padded, int64_t extent, int64_t stride) {
-    return (padded - extent) / stride + 1;
-  };
   const int64_t rows =
-      size(x[1] + value(RT_ATTR_PAD_TOP, 0) + value(RT_ATTR_PAD_BOTTOM, 0),
-           value(RT_ATTR_DILATION_H, 1) * (w[1] - 1) + 1, value(RT_ATTR_STRIDE_H, 1));
+      window_output(x[1], value(RT_ATTR_PAD_TOP, 0), value(RT_ATTR_PAD_BOTTOM, 0), w[1],
+                    value(RT_ATTR_STRIDE_H, 1), value(RT_ATTR_DILATION_H, 1));
   const int64_t columns =
-      size(x[2] + value(RT_ATTR_PAD_LEFT, 0) + value(RT_ATTR_PAD_RIGHT, 0),
-           value(RT_ATTR_DILATION_W, 1) * (w[2] - 1) + 1, value(RT_ATTR_STRIDE_W, 1));
+      window_output(x[2], value(RT_ATTR_PAD_LEFT, 0), value(RT_ATTR_PAD_RIGHT, 0), w[2],
+                    value(RT_ATTR_STRIDE_W, 1), value(RT_ATTR_DILATION_W, 1));
   return static_cast<double>(x[0] * rows * columns) * static_cast<double>(element_count(w));
 }
 

@@ -46,8 +46,7 @@ class Folding {
         !norm.post_ops.empty() || convolution.phase != norm.phase)
       return false;
     const Value& y = graph_.value(norm.inputs[0]);
-    if (y.kind != ValueKind::kTemporary || y.base != kNone || readers_[norm.inputs[0]] != 1)
-      return false;
+    if (!is_plain_temporary(y) || readers_[norm.inputs[0]] != 1) return false;
     for (size_t i = 1; i < norm.inputs.size(); ++i) {
       if (!outlives_steps(norm.inputs[i], y)) return false;
     }

@@ -231,10 +231,7 @@ class Expansion {
 
   Dims numbers(const char* end) {
     Dims result;
-    do {
-      result.push_back(whole(expression()));
-    } while (scan_.accept(","));
-    scan_.expect(end);
+    scan_.read_list(end, [&] { result.push_back(whole(expression())); });
     return asked(std::move(result), 1e12);
   }
 
@@ -247,12 +244,11 @@ class Expansion {
   // A statement with loop variables; its '[' has been read.
   void loop(const std::string& name) {
     loop_.clear();
-    do {
+    scan_.read_list("]", [&] {
       std::string variable = scan_.identifier();
       scan_.expect("<");
       loop_.push_back({std::move(variable), whole(expression())});
-    } while (scan_.accept(","));
-    scan_.expect("]");
+    });
     if (scan_.accept("=>")) {
       const std::string to = scan_.identifier();
       return scatter(term(name), to, positions());
@@ -274,10 +270,7 @@ class Expansion {
   std::vector<Linear> positions() {
     std::vector<Linear> result;
     scan_.expect("[");
-    do {
-      result.push_back(sum());
-    } while (scan_.accept(","));
-    scan_.expect("]");
+    scan_.read_list("]", [&] { result.push_back(sum()); });
     return result;
   }
 
@@ -440,10 +433,7 @@ class Expansion {
 
   std::vector<Term> arguments() {
     std::vector<Term> result;
-    do {
-      result.push_back(expression());
-    } while (scan_.accept(","));
-    scan_.expect(")");
+    scan_.read_list(")", [&] { result.push_back(expression()); });
     return result;
   }
 

@@ -14,9 +14,6 @@ namespace runtime::graph {
 
 namespace {
 
-// Whether post-operations have this function of `activation`; see plugins/operations.md.
-bool is_post_operation(int32_t function) { return has_backward(function); }
-
 // Fuses post-operations one consumer at a time; the fused node moves to the consumer's position.
 class Fusion {
  public:
@@ -44,8 +41,7 @@ class Fusion {
   // The only node that reads the first output of `node`, if that output is a plain temporary.
   std::optional<size_t> only_reader(const Node& node) const {
     const ValueId v = node.outputs[0];
-    const Value& value = graph_.value(v);
-    if (value.kind != ValueKind::kTemporary || value.base != kNone) return std::nullopt;
+    if (!is_plain_temporary(graph_.value(v))) return std::nullopt;
     const auto it = readers_.find(v);
     if (it == readers_.end() || it->second.size() != 1) return std::nullopt;
     return it->second[0];
@@ -69,7 +65,8 @@ class Fusion {
       return std::nullopt;
     const Dims& dims = graph_.value(v).dims;
     const auto function = static_cast<int32_t>(integer_attribute(reader, RT_ATTR_FUNCTION, 0));
-    if (reader.op == RT_OP_ACTIVATION && is_post_operation(function))
+    // Post-operations have the functions that have a gradient; see plugins/operations.md.
+    if (reader.op == RT_OP_ACTIVATION && has_backward(function))
       return {{{RT_POST_ACTIVATION, function, -1}, kNone}};
     if (reader.op == RT_OP_ACTIVATION_BACKWARD && reader.inputs[0] == v && reader.inputs[1] != v) {
       return {{{RT_POST_ACTIVATION_BACKWARD, function, 0}, reader.inputs[1]}};

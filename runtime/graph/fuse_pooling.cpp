@@ -83,11 +83,8 @@ class PoolingSweep {
 
   bool is_candidate(size_t i) const {
     const Node& n = graph_.nodes[i];
-    return n.op == RT_OP_CONV2D && has_bias_and_activation(n) && is_plain(n.outputs[0]);
-  }
-
-  bool is_plain(ValueId v) const {
-    return graph_.value(v).kind == ValueKind::kTemporary && graph_.value(v).base == kNone;
+    return n.op == RT_OP_CONV2D && has_bias_and_activation(n) &&
+           is_plain_temporary(graph_.value(n.outputs[0]));
   }
 
   const std::set<size_t>& readers(ValueId v) const {
@@ -99,7 +96,7 @@ class PoolingSweep {
   // The only node that reads the first output of node i, which is a plain temporary.
   std::optional<size_t> only_reader(size_t i) const {
     const ValueId v = graph_.nodes[i].outputs[0];
-    if (!is_plain(v) || readers(v).size() != 1) return std::nullopt;
+    if (!is_plain_temporary(graph_.value(v)) || readers(v).size() != 1) return std::nullopt;
     return *readers(v).begin();
   }
 
@@ -229,12 +226,9 @@ class PoolingSweep {
   }
 
   ValueId saved_by(size_t pool) {
-    if (graph_.nodes[pool].saved != kNone) return graph_.nodes[pool].saved;
-    Value saved;
-    saved.name = graph_.nodes[pool].layer + ".saved";
-    saved.dtype = RT_UINT8;
-    saved.dims = {0};
-    return graph_.add_value(std::move(saved));
+    const Node& node = graph_.nodes[pool];
+    if (node.saved != kNone) return node.saved;
+    return graph_.add_value(node.layer + ".saved", ValueKind::kTemporary, {0}, RT_UINT8);
   }
 
   // The forward direction alone, if nothing else reads what lies between, nor what the pooling

@@ -35,11 +35,8 @@ struct ByteRange {
 };
 
 ByteRange range_of(const Graph& graph, ValueId v) {
-  ByteRange range{graph.storage(v), 0, canonical_bytes(graph.value(v))};
-  for (; graph.value(v).base != kNone; v = graph.value(v).base)
-    range.begin += graph.value(v).offset;
-  range.end += range.begin;
-  return range;
+  const Place place = graph.place_of(v);
+  return {place.storage, place.offset, place.offset + canonical_bytes(graph.value(v))};
 }
 
 // Whether `node` adds up the rows of the matrix that `a` is a view of: reduce sum over all axes but
@@ -108,7 +105,7 @@ class ProductSweep {
     const Node& node = graph_.nodes[at];
     const ValueId v = node.outputs[0];
     const std::vector<size_t>& readers = readers_[v];
-    if (!is_plain(v) || readers.size() < 2 || !only_adds(node)) return;
+    if (!is_plain_temporary(graph_.value(v)) || readers.size() < 2 || !only_adds(node)) return;
     const auto found = std::find_if(readers.begin(), readers.end(), [&](size_t r) {
       const Node& reader = graph_.nodes[r];
       return has_gradient_of_operand(reader) && reader.inputs[0] == v &&
@@ -129,10 +126,6 @@ class ProductSweep {
   }
 
  private:
-  bool is_plain(ValueId v) const {
-    return graph_.value(v).kind == ValueKind::kTemporary && graph_.value(v).base == kNone;
-  }
-
   // Whether the target runs the node with all its post-operations, and not slowly.
   bool is_native(const Node& node) {
     const Support support = target_.support(graph_, node);
@@ -143,7 +136,7 @@ class ProductSweep {
   std::optional<size_t> cast_behind(const Node& node) {
     const ValueId v = node.outputs[0];
     const std::vector<size_t>& readers = readers_[v];
-    if (!is_plain(v) || readers.size() != 1) return std::nullopt;
+    if (!is_plain_temporary(graph_.value(v)) || readers.size() != 1) return std::nullopt;
     const Node& cast = graph_.nodes[readers[0]];
     const bool fits = cast.op == RT_OP_CAST && cast.inputs[0] == v && cast.phase == node.phase &&
                       graph_.value(cast.outputs[0]).dtype == RT_FLOAT32;

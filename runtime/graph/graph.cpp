@@ -15,6 +15,10 @@ uint64_t canonical_bytes(const Value& value) {
   return static_cast<uint64_t>(element_count(value.dims)) * dtype_bytes(value.dtype);
 }
 
+bool is_plain_temporary(const Value& value) {
+  return value.kind == ValueKind::kTemporary && value.base == kNone;
+}
+
 std::string to_string(const Dims& dims) {
   std::string text = "[";
   for (size_t i = 0; i < dims.size(); ++i) text += (i ? ", " : "") + std::to_string(dims[i]);
@@ -36,13 +40,22 @@ ValueId Graph::add_value(std::string name, ValueKind kind, Dims dims, rt_dtype d
   return add_value(std::move(value));
 }
 
-ValueId Graph::storage(ValueId id) const {
-  while (values[id].base != kNone) id = values[id].base;
-  return id;
+ValueId Graph::storage(ValueId id) const { return place_of(id).storage; }
+
+Place Graph::place_of(ValueId id) const {
+  Place place{id};
+  for (; values[place.storage].base != kNone; place.storage = values[place.storage].base)
+    place.offset += values[place.storage].offset;
+  return place;
 }
 
 void Graph::retype(ValueId id, rt_dtype dtype) {
   value(id).dtype = dtype;
+  value(id).bytes = canonical_bytes(value(id));
+}
+
+void Graph::resize(ValueId id, Dims dims) {
+  value(id).dims = std::move(dims);
   value(id).bytes = canonical_bytes(value(id));
 }
 

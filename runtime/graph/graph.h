@@ -22,7 +22,6 @@ namespace runtime::graph {
 class OperationSet;
 
 using ValueId = int32_t;
-using NodeId = int32_t;
 inline constexpr int32_t kNone = -1;
 
 using Dims = std::vector<int64_t>;
@@ -119,6 +118,12 @@ struct Node {
   bool is_backward() const { return op.find("_backward") != std::string::npos; }
 };
 
+// Where a value lies: a value that has memory of its own, and a byte in it.
+struct Place {
+  ValueId storage = kNone;
+  uint64_t offset = 0;
+};
+
 // Values and nodes are addressed by index. Passes rewrite `nodes`; values are never removed.
 struct Graph {
   std::vector<Value> values;
@@ -134,8 +139,12 @@ struct Graph {
   Value& value(ValueId id) { return values.at(id); }
   // The value whose memory `id` lies in: itself, or the value at the end of a chain of views.
   ValueId storage(ValueId id) const;
+  // The same, with the byte at which `id` begins in it.
+  Place place_of(ValueId id) const;
   // Changes the type and the bytes. Only before layouts are assigned.
   void retype(ValueId id, rt_dtype dtype);
+  // Changes the dims and the bytes of a value in canonical layout.
+  void resize(ValueId id, Dims dims);
   // A canonical view with other dims; throws Error unless the element count is the same.
   ValueId reshape(ValueId id, Dims dims);
 };
@@ -156,6 +165,8 @@ int64_t element_count(const Dims& dims);
 using rt::sdk::dtype_bytes;
 uint64_t canonical_bytes(const Value& value);
 std::string to_string(const Dims& dims);  // "[256, 28, 28, 1]"
+// Whether the value is a temporary with memory of its own.
+bool is_plain_temporary(const Value& value);
 
 // An attribute by name: null, or `fallback`, if the node has none of this name (and type).
 const Attribute* find_attribute(const Node& node, std::string_view name);

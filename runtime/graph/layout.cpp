@@ -26,11 +26,6 @@ struct Use {
   size_t operand;
 };
 
-bool may_be_foreign(const Graph& graph, ValueId v) {
-  const Value& value = graph.value(v);
-  return value.kind == ValueKind::kTemporary && value.base == kNone;
-}
-
 // Whether a use of `v` in the layout sees the memory of another value without a copy.
 bool sees_rows_of_owner(const Graph& graph, ValueId v, uint64_t layout) {
   return rt::sdk::is_row_layout(layout) && owner_of_rows(graph, v) != v;
@@ -249,7 +244,8 @@ class LayoutChoice {
       }
       for (const Candidate& c : candidates_[i]) {
         for (size_t k = 0; k < n.outputs.size(); ++k) {
-          if (c.output_layouts[k] != RT_LAYOUT_CANONICAL && may_be_foreign(graph_, n.outputs[k]))
+          if (c.output_layouts[k] != RT_LAYOUT_CANONICAL &&
+              is_plain_temporary(graph_.value(n.outputs[k])))
             seen[n.outputs[k]].insert(c.output_layouts[k]);
         }
       }
@@ -289,7 +285,8 @@ class LayoutChoice {
 
   // The layout of the value in memory under the present choices.
   uint64_t home(ValueId v) const {
-    if (!may_be_foreign(graph_, v) || written_by_[v].node == node_count())
+    // All other values stay canonical.
+    if (!is_plain_temporary(graph_.value(v)) || written_by_[v].node == node_count())
       return RT_LAYOUT_CANONICAL;
     return choice(written_by_[v].node).output_layouts[written_by_[v].operand];
   }
@@ -450,11 +447,7 @@ bool is_offered(const Graph& graph, Target& target, const LayoutDecision& decisi
 
 ValueId owner_of_rows(const Graph& graph, ValueId v) {
   const Value& view = graph.value(v);
-  uint64_t offset = 0;
-  ValueId owner = v;
-  for (; graph.value(owner).base != kNone; owner = graph.value(owner).base) {
-    offset += graph.value(owner).offset;
-  }
+  const auto [owner, offset] = graph.place_of(v);
   const Value& whole = graph.value(owner);
   const bool same_rows = !view.dims.empty() && !whole.dims.empty() &&
                          view.dims.back() == whole.dims.back() &&

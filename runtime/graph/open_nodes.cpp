@@ -5,7 +5,6 @@
 #include <memory>
 #include <utility>
 
-#include "runtime/error.h"
 #include "runtime/graph/formula.h"
 #include "runtime/graph/scanner.h"
 #include "runtime/graph/signature.h"
@@ -37,10 +36,9 @@ AttributeValue values_of(const std::vector<Attribute>& attributes) {
   };
 }
 
-Dims all_dims(const std::vector<Dims>& parts) {
-  Dims joined;
-  for (const Dims& part : parts) joined.insert(joined.end(), part.begin(), part.end());
-  return joined;
+// A value of another graph as an input of a graph in which a formula is tried.
+ValueId copy_to(Graph& scratch, const Value& v) {
+  return scratch.add_value(v.name, ValueKind::kInput, Dims(v.dims), v.dtype);
 }
 
 // The dims of the output: a name that the inputs have stands for the dims that it has there, and
@@ -51,14 +49,14 @@ Dims output_dims(const Formula& formula, const SignatureOperand& output, const D
   if (output.view.size() != computed.size())
     fault(formula, "gives '" + output.name + "' as " + to_string(computed) +
                        ", but its brackets are " + output.view_text);
-  std::vector<Dims> parts;
+  Dims dims;
   for (size_t i = 0; i < computed.size(); ++i) {
     const ViewItem& item = output.view[i];
+    if (item.name.empty()) continue;
     const auto known = names.find(item.name);
-    if (!item.name.empty())
-      parts.push_back(known == names.end() ? Dims{computed[i]} : known->second);
+    const Dims part = known == names.end() ? Dims{computed[i]} : known->second;
+    dims.insert(dims.end(), part.begin(), part.end());
   }
-  Dims dims = all_dims(parts);
   if (element_count(dims) == element_count(computed)) return dims;
   fault(formula, "gives '" + output.name + "' as " + to_string(computed) +
                      ", but its brackets are " + to_string(dims));
@@ -73,7 +71,7 @@ Dims composed_dims(const Graph& graph, const Formula& formula, const std::vector
   NamedDims names;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Value& v = graph.value(inputs[i]);
-    operands.push_back(scratch.add_value(v.name, ValueKind::kInput, Dims(v.dims), v.dtype));
+    operands.push_back(copy_to(scratch, v));
     if (i >= signature.inputs.size() ||
         !match(signature.inputs[i], v.dims, values_of(attributes), names))
       fault(formula, "does not fit input " + std::to_string(i) + ", which is " + to_string(v.dims));
@@ -88,18 +86,15 @@ Dims composed_dims(const Graph& graph, const Formula& formula, const std::vector
 void try_backward(const Graph& graph, const Formula& row, const std::vector<ValueId>& inputs,
                   const Value& output, const std::vector<Attribute>& attributes) {
   Graph scratch;
-  const auto copy = [&](const Value& v) {
-    return scratch.add_value(v.name, ValueKind::kInput, Dims(v.dims), v.dtype);
-  };
   Node node;
   node.op = row.op;
   node.attributes = attributes;
-  node.inputs = {copy(output)};
+  node.inputs = {copy_to(scratch, output)};
   for (ValueId v : inputs) {
-    node.inputs.push_back(copy(graph.value(v)));
-    node.outputs.push_back(copy(graph.value(v)));
+    node.inputs.push_back(copy_to(scratch, graph.value(v)));
+    node.outputs.push_back(copy_to(scratch, graph.value(v)));
   }
-  node.inputs.push_back(copy(output));
+  node.inputs.push_back(copy_to(scratch, output));
   Build build(scratch);
   expand(build, node, row);
 }
@@ -207,13 +202,10 @@ double flops_of_node(const Graph& graph, const Node& node) {
   const Formula& formula = operation_of(graph, node).formula;
   if (formula.text.empty()) return 0;
   Graph scratch;
-  const auto copy = [&](ValueId id) {
-    const Value& v = graph.value(id);
-    return scratch.add_value(v.name, ValueKind::kInput, Dims(v.dims), v.dtype);
-  };
   Node same = node;
-  for (ValueId& v : same.inputs) v = copy(v);
-  for (ValueId& v : same.outputs) v = copy(v);
+  for (auto* operands : {&same.inputs, &same.outputs}) {
+    for (ValueId& v : *operands) v = copy_to(scratch, graph.value(v));
+  }
   Build build(scratch);
   expand(build, same, formula);
   double sum = 0;

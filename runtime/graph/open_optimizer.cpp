@@ -4,7 +4,6 @@
 #include "runtime/graph/formula.h"
 #include "runtime/graph/operation_set.h"
 #include "runtime/graph/signature.h"
-#include "runtime/graph/update_operations.h"
 
 namespace runtime::graph {
 

@@ -10,23 +10,10 @@ namespace runtime::graph {
 namespace {
 
 const char* kind_of(ValueKind kind) {
-  switch (kind) {
-    case ValueKind::kInput:
-      return "input";
-    case ValueKind::kOutput:
-      return "output";
-    case ValueKind::kParameter:
-      return "parameter";
-    case ValueKind::kState:
-      return "state";
-    case ValueKind::kPacked:
-      return "packed";
-    case ValueKind::kConstant:
-      return "constant";
-    case ValueKind::kTemporary:
-      break;
-  }
-  return "temporary";
+  // In the order of the enumerators.
+  constexpr const char* kNames[] = {"temporary", "input",  "output",  "parameter",
+                                    "state",     "packed", "constant"};
+  return kNames[static_cast<size_t>(kind)];
 }
 
 std::string padded(std::string text, size_t width) {
@@ -100,17 +87,9 @@ std::string quoted(const std::string& text) {
 std::string name_of(rt_dtype dtype) { return rt::sdk::to_string(dtype); }
 
 const char* name_of(Phase phase) {
-  switch (phase) {
-    case Phase::kForward:
-      return "forward";
-    case Phase::kBackward:
-      return "backward";
-    case Phase::kUpdate:
-      return "update";
-    case Phase::kPack:
-      break;
-  }
-  return "pack";
+  // In the order of the enumerators.
+  constexpr const char* kNames[] = {"forward", "backward", "update", "pack"};
+  return kNames[static_cast<size_t>(phase)];
 }
 
 std::string signature(const Graph& graph, const Node& node) {

@@ -39,11 +39,13 @@ class Scanner {
   void expect(std::string_view sign) {
     if (!accept(sign)) fail("expected '" + std::string(sign) + "'");
   }
-  // Goes on behind the next `sign`.
-  void skip_to(std::string_view sign) {
-    at_ = text_.find(sign, at_);
-    if (at_ == std::string_view::npos) fail("expected '" + std::string(sign) + "'");
-    at_ += sign.size();
+  // Reads items with commas between them, and `end` behind the last one.
+  template <typename ReadItem>
+  void read_list(std::string_view end, ReadItem&& read_item) {
+    do {
+      read_item();
+    } while (accept(","));
+    expect(end);
   }
   bool is_digit() { return !at_end() && std::isdigit(static_cast<unsigned char>(text_[at_])); }
   bool is_letter() { return !at_end() && is_word(text_[at_]) && !is_digit(); }

@@ -31,10 +31,7 @@ SignatureOperand read_operand(Scanner& scan, std::string_view text) {
   const size_t begin = scan.place();
   operand.shaped = scan.accept("[");
   if (operand.shaped) {
-    do {
-      operand.view.push_back(read_item(scan));
-    } while (scan.accept(","));
-    scan.expect("]");
+    scan.read_list("]", [&] { operand.view.push_back(read_item(scan)); });
     operand.view_text = text.substr(begin, scan.place() - begin);
   }
   operand.optional = scan.accept("?");

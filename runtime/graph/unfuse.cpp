@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/error.h"
 #include "runtime/graph/fuse.h"
 #include "runtime/graph/layout.h"
 #include "runtime/graph/rewriter.h"
