@@ -17,7 +17,6 @@ using graph::Graph;
 using graph::Node;
 using graph::NodeList;
 using graph::Phase;
-using graph::Value;
 using graph::ValueId;
 using graph::ValueKind;
 
@@ -59,11 +58,11 @@ class Cut {
     graph_.tokens = first_token + static_cast<int32_t>(transfers.size());
     NodeList nodes;
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      std::move(before[i].begin(), before[i].end(), std::back_inserter(nodes));
+      append(nodes, before[i]);
       if (!dropped_[i] && rank_of(i) == pipeline_.rank) nodes.push_back(std::move(graph_.nodes[i]));
-      std::move(after[i].begin(), after[i].end(), std::back_inserter(nodes));
+      append(nodes, after[i]);
     }
-    std::move(sums_.begin(), sums_.end(), std::back_inserter(nodes));
+    append(nodes, sums_);
     graph_.nodes = std::move(nodes);
   }
 

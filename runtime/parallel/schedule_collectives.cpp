@@ -2,11 +2,9 @@
 #include "runtime/parallel/schedule_collectives.h"
 
 #include <algorithm>
-#include <iterator>
 #include <set>
 #include <utility>
 
-#include "runtime/error.h"
 #include "runtime/graph/rewriter.h"
 #include "runtime/parallel/update.h"
 #include "runtime/parallel/zero.h"
@@ -15,7 +13,6 @@ namespace runtime::parallel {
 
 namespace {
 
-using graph::Dims;
 using graph::Graph;
 using graph::Insertions;
 using graph::kNone;
@@ -71,17 +68,16 @@ class Collectives {
   // One element behind the last bucket, in every training step of a model, so that all agree on the
   // size of the buffer.
   void add_room_for_loss() {
-    graph::Value& gradients = graph_.value(buffers_.gradients);
-    gradients.dims = {elements(buffers_.layout.bytes) + 1};
-    gradients.bytes = graph::canonical_bytes(gradients);
+    graph_.resize(buffers_.gradients, {elements(buffers_.layout.bytes) + 1});
   }
 
-  // The index of the last node that writes gradients of bucket b.
-  size_t ready(size_t b) const {
+  // The index of the last node with an output for which `is_sought` is true; 0 if there is none.
+  template <class IsSought>
+  size_t last_writer(IsSought&& is_sought) const {
     size_t last = 0;
     for (size_t i = 0; i < nodes_.size(); ++i) {
       for (ValueId v : nodes_[i].outputs) {
-        if (v != kNone && writes(v, b)) last = i;
+        if (v != kNone && is_sought(v)) last = i;
       }
     }
     return last;
@@ -90,28 +86,14 @@ class Collectives {
   bool writes(ValueId v, size_t b) const {
     if (scatters()) return graph_.storage(v) == buffers_.bucket_gradients[b];
     const Bucket& bucket = buffers_.layout.buckets[b];
-    uint64_t offset = 0;
-    for (; graph_.value(v).base != kNone; v = graph_.value(v).base)
-      offset += graph_.value(v).offset;
-    return is_target(v) && offset >= bucket.begin && offset < bucket.end;
+    const auto [target, offset] = graph_.place_of(v);
+    return is_target(target) && offset >= bucket.begin && offset < bucket.end;
   }
 
   // Whether a backward pass writes its gradients to this buffer.
   bool is_target(ValueId v) const {
     const std::vector<ValueId>& targets = buffers_.shard_gradients;
     return std::find(targets.begin(), targets.end(), v) != targets.end();
-  }
-
-  size_t last_writer(const std::vector<ValueId>& values) const {
-    std::set<ValueId> storages;  // a composed operation writes its output through a view
-    for (ValueId v : values) storages.insert(graph_.storage(v));
-    size_t last = 0;
-    for (size_t i = 0; i < nodes_.size(); ++i) {
-      for (ValueId v : nodes_[i].outputs) {
-        if (v != kNone && storages.contains(graph_.storage(v))) last = i;
-      }
-    }
-    return last;
   }
 
   // Starts the collective behind node `at`, or behind the last node without overlap. Its wait goes
@@ -137,7 +119,9 @@ class Collectives {
   }
 
   void reduce_loss() {
-    const size_t at = last_writer(buffers_.losses);
+    std::set<ValueId> losses;  // a composed operation writes its output through a view
+    for (ValueId v : buffers_.losses) losses.insert(graph_.storage(v));
+    const size_t at = last_writer([&](ValueId v) { return losses.contains(graph_.storage(v)); });
     ValueId loss = buffers_.losses[0];
     if (deterministic()) return gather_losses(at);
     if (options_.accumulate || !options_.reduce) loss = accumulated(loss, at);
@@ -169,7 +153,7 @@ class Collectives {
   void reduce_bucket(size_t b) {
     const Bucket& bucket = buffers_.layout.buckets[b];
     const std::string layer = "bucket " + std::to_string(buffers_.layout.buckets.size() - 1 - b);
-    ready_ = std::max(ready_, ready(b));
+    ready_ = std::max(ready_, last_writer([&](ValueId v) { return writes(v, b); }));
     if (scatters()) return scatter_bucket(b, layer);
     if (deterministic()) return add_shards(bucket, layer);
     const ValueId whole = view(buffers_.gradients, bucket);

@@ -21,7 +21,6 @@ using graph::Graph;
 using graph::kNone;
 using graph::Node;
 using graph::SplitRule;
-using graph::Value;
 using graph::ValueId;
 using graph::ValueKind;
 
@@ -70,14 +69,8 @@ class Shard {
     return it == splits_.end() ? nullptr : &it->second;
   }
 
-  void set_dims(ValueId v, Dims local) {
-    Value& value = graph_.value(v);
-    value.dims = std::move(local);
-    value.bytes = graph::canonical_bytes(value);
-  }
-
   void set_split(ValueId v, const Split& s) {
-    set_dims(v, local_dims(dims(v), s));
+    graph_.resize(v, local_dims(dims(v), s));
     splits_[v] = s;
   }
 
@@ -390,7 +383,7 @@ class Shard {
     splits_[out] = s.along(last_axis(out));
     Dims local = dims(out);
     local.back() = 2 * s.blocks * s.length + 1;
-    set_dims(out, std::move(local));
+    graph_.resize(out, std::move(local));
     emit(std::move(n));
   }
 

@@ -2,7 +2,6 @@
 #include "runtime/parallel/unroll.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -48,9 +47,9 @@ class Unroll {
             node.collective && node.collective->kind == RT_SEND && node.collective->wait;
         copy(node, slots[k].micro_batch, later ? waits : out_);
       }
-      append(std::exchange(sent_, std::move(waits)));
+      append(out_, std::exchange(sent_, std::move(waits)));
     }
-    append(std::move(sent_));
+    append(out_, sent_);
     for (const SharedParameter& shared : pipeline_.shared) add_shared(shared);
     return std::move(out_);
   }
@@ -65,8 +64,6 @@ class Unroll {
       if (out[i].collective) out[i].collective->micro_batch = micro_batch + 1;
     }
   }
-
-  void append(NodeList nodes) { std::move(nodes.begin(), nodes.end(), std::back_inserter(out_)); }
 
   // Sorts the nodes into packing, forward and backward of each chunk, and starts of receives.
   void sort_nodes() {
@@ -135,7 +132,7 @@ class Unroll {
       start(RT_RECEIVE, parts.back(), rank);
       if (rank < pipeline_.rank) start(RT_SEND, gradient, rank);
     }
-    append(std::move(waits));
+    append(out_, waits);
     ValueId sum = parts[0];
     for (size_t i = 1; i < parts.size(); ++i) {
       const ValueId added = rewriter_.temporary(gradient, graph_.value(gradient).dims);

@@ -34,34 +34,27 @@ class Update {
                                       [&](const Node& n) { return is_optimizer(n); }) > 1;
     const bool in_one_go = norm || options_.shards > 0 || buffers_.layout.buckets.size() == 1;
     if (!partitioned() && in_one_go && !groups && buffers_.layout.cuts.empty()) {
-      append(std::move(waits));
+      append(graph_.nodes, waits);
       const ValueId gradients = whole_gradients();
       for (Node& n : updates) {
         std::replace(n.inputs.begin(), n.inputs.end(), buffers_.gradients, gradients);
         std::replace(n.outputs.begin(), n.outputs.end(), buffers_.gradients, gradients);
       }
-      return append(std::move(updates));
+      return append(graph_.nodes, updates);
     }
     if (partitioned()) shrink_state(updates);
-    if (norm) {
-      append(std::move(waits));
-      waits.clear();
-    }
+    if (norm) append(graph_.nodes, waits);
     for (const Node& n : updates) {
       if (!is_update(n)) norm_node(n);
     }
     by_bucket(std::move(waits), updates);
-    append(std::move(gathers_));
+    append(graph_.nodes, gathers_);
   }
 
  private:
   bool partitioned() const { return options_.zero_partitions(1); }
   bool is_update(const Node& n) const { return graph::is_update(kind_of(graph_, n)); }
   bool is_optimizer(const Node& n) const { return kind_of(graph_, n) == Kind::kOptimizer; }
-
-  void append(NodeList nodes) {
-    for (Node& n : nodes) graph_.nodes.push_back(std::move(n));
-  }
 
   // Each bucket's update follows the wait for its gradients. The waits are in the order in which
   // buckets are reduced, from the last to the first.
@@ -155,11 +148,10 @@ class Update {
   void shrink_state(const NodeList& updates) {
     for (const Node& node : updates) {
       for (ValueId v : node.inputs) {
-        graph::Value& state = graph_.value(v);
         if (!is_update(node) || !is_flat_state(v)) continue;
-        state.dims = {static_cast<int64_t>(buffers_.layout.bytes / element_) / options_.world_size};
-        state.bytes = graph::canonical_bytes(state);
-        for (uint64_t& cut : state.cuts) cut /= options_.world_size;
+        graph_.resize(
+            v, {static_cast<int64_t>(buffers_.layout.bytes / element_) / options_.world_size});
+        for (uint64_t& cut : graph_.value(v).cuts) cut /= options_.world_size;
       }
     }
   }

@@ -13,6 +13,7 @@ using graph::kNone;
 using graph::Node;
 using graph::NodeList;
 using graph::Phase;
+using graph::Place;
 using graph::Value;
 using graph::ValueId;
 using graph::ValueKind;
@@ -21,18 +22,6 @@ namespace {
 
 // A bucket stays in memory if at most this many other buckets are gathered before its next use.
 constexpr size_t kKept = 1;
-
-struct Place {
-  ValueId storage;
-  uint64_t offset = 0;
-};
-
-Place place_of(const Graph& graph, ValueId v) {
-  Place place{v};
-  for (; graph.value(place.storage).base != kNone; place.storage = graph.value(place.storage).base)
-    place.offset += graph.value(place.storage).offset;
-  return place;
-}
 
 int64_t elements(const Graph& graph, ValueId like, uint64_t bytes) {
   return static_cast<int64_t>(bytes / graph::dtype_bytes(graph.value(like).dtype));
@@ -88,9 +77,9 @@ class Gather {
   const FlatLayout& layout(const BucketId& bucket) const { return *layouts_.at(bucket.flat); }
 
   std::optional<BucketId> bucket_of(ValueId v) const {
-    Place place = place_of(graph_, v);
+    Place place = graph_.place_of(v);
     if (const auto pack = packs_.find(place.storage); pack != packs_.end())
-      place = place_of(graph_, pack->second.inputs[0]);
+      place = graph_.place_of(pack->second.inputs[0]);
     const auto flat = layouts_.find(place.storage);
     if (flat == layouts_.end()) return std::nullopt;
     return BucketId{flat->first, parallel::bucket_of(*flat->second, place.offset)};
@@ -199,10 +188,8 @@ void partition_gradients(Graph& graph, StepBuffers& buffers, const DistributeOpt
 }
 
 void shrink_to_partition(Graph& graph, ValueId flat, const FlatLayout& layout, int world_size) {
-  Value& value = graph.value(flat);
-  value.dims = {elements(graph, flat, layout.bytes / world_size)};
-  value.bytes = graph::canonical_bytes(value);
-  for (uint64_t& cut : value.cuts) cut /= world_size;
+  graph.resize(flat, {elements(graph, flat, layout.bytes / world_size)});
+  for (uint64_t& cut : graph.value(flat).cuts) cut /= world_size;
 }
 
 void fill_gaps(Graph& graph, graph::Rewriter& rewriter, ValueId bucket, uint64_t alignment,
@@ -212,7 +199,7 @@ void fill_gaps(Graph& graph, graph::Rewriter& rewriter, ValueId bucket, uint64_t
   for (size_t i = 0; i < nodes.size(); ++i) {
     for (ValueId v : nodes[i].outputs) {
       if (v == kNone) continue;
-      const Place place = place_of(graph, v);
+      const Place place = graph.place_of(v);
       if (place.storage != bucket) continue;
       written[place.offset] = place.offset + graph::canonical_bytes(graph.value(v));
       first = std::min(first, i);
