@@ -10,6 +10,7 @@
 
 #include "plugins/host/drain.h"
 #include "runtime/error.h"
+#include "runtime/exec/communicator_errors.h"
 
 namespace runtime::exec {
 
@@ -25,14 +26,6 @@ constexpr size_t kItemBytes = 160;  // bytes of one item that compare() exchange
 // The largest number of collectives on streams that may be enqueued and not completed. The flight
 // recorder has room for twice as many.
 constexpr size_t kMostFlying = watch::FlightRecorder::kSlots / 2;
-
-void abort(plugins::host::Communicator& communicator) {
-  try {
-    communicator.abort();
-  } catch (const plugins::host::Error&) {
-    // The communicator has failed, which is what abort() is for.
-  }
-}
 
 // The first operand, or nullptr if there is none.
 const Value* operand(const Graph& graph, const std::vector<graph::ValueId>& values) {
@@ -68,22 +61,16 @@ class Timer {
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-watch::CollectiveRecord record_of(const rt_collective& c) {
-  watch::CollectiveRecord record;
-  record.kind = c.kind;
-  record.dtype = c.dtype;
-  record.reduction = c.reduction;
-  record.peer = c.peer;
-  record.count = c.count;
-  return record;
-}
-
 }  // namespace
 
 std::string describe(const CollectiveCall& call) {
-  std::string text = describe(record_of(call.collective));
-  if (call.collective.reduction != 0)
-    text += ", reduction " + std::to_string(call.collective.reduction);
+  const rt_collective& c = call.collective;
+  std::string text = describe(watch::CollectiveRecord{.kind = c.kind,
+                                                      .dtype = c.dtype,
+                                                      .reduction = c.reduction,
+                                                      .peer = c.peer,
+                                                      .count = c.count});
+  if (c.reduction != 0) text += ", reduction " + std::to_string(c.reduction);
   return call.name + ": " + text + ", communicator " + std::to_string(call.communicator);
 }
 
@@ -120,16 +107,6 @@ Collectives::~Collectives() {
       if (communicator != nullptr) abort(*communicator);
     }
     abort(*job_);
-  }
-}
-
-// Turns a communicator's error into the cause that all ranks determine together.
-template <class Function>
-void Collectives::guarded(Function&& function) {
-  try {
-    function();
-  } catch (const plugins::host::Error& error) {
-    watchdog_.fail(error);
   }
 }
 
@@ -198,7 +175,7 @@ void Collectives::start(CollectiveCall& call, Stream& stream) {
 
 void Collectives::start_on_stream(CollectiveCall& call) {
   watchdog_.check();
-  guarded([&] { look(); });
+  guarded(watchdog_, [&] { look(); });
   if (flying_.size() == kMostFlying) take_oldest();
   call.computed->wait(*call.stream);
   const SpanRecorder::Mark begin = spans_ == nullptr ? 0 : spans_->mark(*call.stream);
@@ -218,7 +195,7 @@ void Collectives::start_on_stream(CollectiveCall& call) {
 // The device waits, not the host. The time that it waited is read when the same call comes again.
 void Collectives::wait_on_stream(CollectiveCall& call, Stream& stream) {
   watchdog_.check();
-  guarded([&] { look(); });
+  guarded(watchdog_, [&] { look(); });
   if (call.waited && call.left->query()) {
     const auto ns = plugins::host::Event::elapsed(*call.arrived, *call.left);
     times_.exposed_ns.at(call.communicator) += static_cast<double>(ns.count());
@@ -254,8 +231,7 @@ void Collectives::record(SpanRecorder* spans) {
 
 void Collectives::notice_ends() {
   std::erase_if(recorded_, [this](CollectiveCall* call) {
-    bool ended = false;
-    guarded([&] { ended = call->work.poll(); });
+    const bool ended = guarded(watchdog_, [&] { return call->work.poll(); });
     if (ended) spans_->add_collective(call, call->started_ns, SpanRecorder::now());
     return ended;
   });
@@ -298,7 +274,8 @@ void Collectives::enqueue(CollectiveCall& call) {
     call.started_ns = SpanRecorder::now();
     recorded_.push_back(&call);
   }
-  guarded([&] { call.work = communicators_[call.communicator]->enqueue(collective); });
+  call.work =
+      guarded(watchdog_, [&] { return communicators_[call.communicator]->enqueue(collective); });
   // running() is not called for a call on a stream, so the recorder goes on counting the rank as
   // waiting and the watchdog's deadline applies: the stream does wait for the other ranks.
   if (call.stream == nullptr) recorder_.running(call.sequence);
@@ -339,7 +316,7 @@ void Collectives::wait_for(plugins::host::Work& work, uint64_t sequence) {
       if (error.code() != RT_ERROR_TIMEOUT) watchdog_.fail(error);
       watchdog_.suspect(error.rank());
       watchdog_.check();
-      guarded([&] { look(); });
+      guarded(watchdog_, [&] { look(); });
     }
   }
   recorder_.end(sequence);
@@ -432,11 +409,8 @@ void Collectives::run_here(rt_collective collective, int communicator) {
     collective.send = copy.data();
   }
   const uint64_t sequence = recorder_.begin(collective, number_of(communicator));
-  plugins::host::Work work;
-  guarded([&] {
-    const auto& among = communicator == kJob ? job_ : communicators_.at(communicator);
-    work = among->enqueue(collective);
-  });
+  const auto& among = communicator == kJob ? job_ : communicators_.at(communicator);
+  plugins::host::Work work = guarded(watchdog_, [&] { return among->enqueue(collective); });
   wait_for(work, sequence);
 }
 

@@ -138,8 +138,6 @@ class Collectives {
   uint64_t size_of(int communicator);
   void check_call(const CollectiveCall& call);
   void wait_for(plugins::host::Work& work, uint64_t sequence);
-  template <class Function>
-  void guarded(Function&& function);
 
   std::vector<std::shared_ptr<plugins::host::Communicator>> communicators_;
   std::shared_ptr<plugins::host::Communicator> job_;

@@ -30,10 +30,9 @@ constexpr double kHopeless = 3, kSlower = 2;
 constexpr double kInlineLoadingNs = 5e7, kLoadingNs = 5e8, kShortNs = 2e7;
 constexpr int kTries = 2;
 
-void take_layouts(Operation& op, const std::vector<uint64_t>& inputs,
-                  const std::vector<uint64_t>& outputs) {
-  for (size_t i = 0; i < op.inputs.size(); ++i) op.inputs[i].layout = inputs[i];
-  for (size_t i = 0; i < op.outputs.size(); ++i) op.outputs[i].layout = outputs[i];
+void take_choice(Operation& op, const graph::Candidate& candidate) {
+  set_layouts(op, candidate.input_layouts, candidate.output_layouts);
+  op.algorithm = candidate.algorithm;
 }
 
 std::string layouts_of(const Operation& op) {
@@ -45,6 +44,32 @@ std::string layouts_of(const Operation& op) {
 }
 
 }  // namespace
+
+void set_layouts(Operation& op, const std::vector<uint64_t>& inputs,
+                 const std::vector<uint64_t>& outputs) {
+  for (size_t i = 0; i < op.inputs.size(); ++i) op.inputs[i].layout = inputs[i];
+  for (size_t i = 0; i < op.outputs.size(); ++i) op.outputs[i].layout = outputs[i];
+}
+
+std::vector<graph::Candidate> offered_candidates(plugins::host::Device& device,
+                                                 const Operation& op) {
+  std::vector<graph::Candidate> list;
+  const plugins::host::Support answer = device.query(op);
+  // In given layouts a device may fuse fewer post-operations than in layouts of its own choice.
+  if (answer.level == RT_SUPPORT_REFUSED || answer.post_ops_fused < op.post_ops.size()) return list;
+  const size_t inputs = op.inputs.size(), outputs = op.outputs.size();
+  for (const rt_candidate& c : answer.candidates) {
+    graph::Candidate& out = list.emplace_back();
+    out.algorithm = c.algorithm;
+    out.ns = c.estimated_ns;
+    out.input_layouts.assign(c.input_layouts, c.input_layouts + inputs);
+    out.output_layouts.assign(c.output_layouts, c.output_layouts + outputs);
+    out.input_bytes.assign(c.input_bytes, c.input_bytes + inputs);
+    out.output_bytes.assign(c.output_bytes, c.output_bytes + outputs);
+    out.implementation = c.implementation;
+  }
+  return list;
+}
 
 // The forward operation in some layouts, and what it saves in them.
 struct Contest::Forward {
@@ -97,21 +122,12 @@ Contest::Forward* Contest::forward_for(const Operation& backward) {
   Operation op = in_layouts_of(*subject_.forward, backward);
   std::unique_ptr<Forward>& forward = forwards_[layouts_of(op)];
   if (forward != nullptr) return forward.get();
-  const plugins::host::Support answer = device_.query(op);
-  if (answer.level == RT_SUPPORT_REFUSED || answer.candidates.empty() ||
-      answer.post_ops_fused < op.post_ops.size()) {
-    return nullptr;
-  }
-  const rt_candidate& first = answer.candidates.front();
-  take_layouts(op, {first.input_layouts, first.input_layouts + op.inputs.size()},
-               {first.output_layouts, first.output_layouts + op.outputs.size()});
-  op.algorithm = first.algorithm;
+  const std::vector<graph::Candidate> offered = offered_candidates(device_, op);
+  if (offered.empty()) return nullptr;
+  take_choice(op, offered.front());
   auto made = std::make_unique<Forward>(std::move(op));
   if (!works([&] { made->kernel = device_.create_kernel(made->operation); })) return nullptr;
-  for (size_t i = 0; i < made->names.inputs.size(); ++i)
-    buffers_.need(made->names.inputs[i], first.input_bytes[i]);
-  for (size_t i = 0; i < made->names.outputs.size(); ++i)
-    buffers_.need(made->names.outputs[i], first.output_bytes[i]);
+  need(made->names, offered.front());
   buffers_.need("workspace", made->kernel.info().workspace_bytes);
   forward = std::move(made);
   return forward.get();
@@ -125,8 +141,7 @@ void Contest::prepare(size_t i) {
       std::any_of(c.output_bytes.begin(), c.output_bytes.end(), too_large))
     return;
   Operation op = subject_.operation;
-  take_layouts(op, c.input_layouts, c.output_layouts);
-  op.algorithm = c.algorithm;
+  take_choice(op, c);
   Entrant& entrant = entrants_[i];
   if (subject_.forward) {
     entrant.forward = forward_for(op);
@@ -141,13 +156,17 @@ void Contest::prepare(size_t i) {
   if (!works([&] { entrant.kernel = device_.create_kernel(op); })) return;
   const rt_plan_info& info = entrant.kernel.info();
   if (too_large(info.workspace_bytes) || too_large(info.saved_bytes)) return;
-  const OperandNames names(op);
-  for (size_t k = 0; k < names.inputs.size(); ++k) buffers_.need(names.inputs[k], c.input_bytes[k]);
-  for (size_t k = 0; k < names.outputs.size(); ++k)
-    buffers_.need(names.outputs[k], c.output_bytes[k]);
+  need(OperandNames(op), c);
   buffers_.need("workspace", info.workspace_bytes);
   buffers_.need("saved", info.saved_bytes);
   results_[i].outcome = Outcome::kUnknown;
+}
+
+void Contest::need(const OperandNames& names, const graph::Candidate& candidate) {
+  for (size_t i = 0; i < names.inputs.size(); ++i)
+    buffers_.need(names.inputs[i], candidate.input_bytes[i]);
+  for (size_t i = 0; i < names.outputs.size(); ++i)
+    buffers_.need(names.outputs[i], candidate.output_bytes[i]);
 }
 
 void Contest::fill_inputs(const Operation& operation, const OperandNames& names) {

@@ -25,6 +25,14 @@ struct Subject {
   std::optional<plugins::host::Operation> forward = std::nullopt;
 };
 
+// Puts layouts into an operation, in the order of its operands.
+void set_layouts(plugins::host::Operation& operation, const std::vector<uint64_t>& inputs,
+                 const std::vector<uint64_t>& outputs);
+// What the device offers for an operation in its layouts, with all of its post-operations; empty if
+// it refuses the operation.
+std::vector<graph::Candidate> offered_candidates(plugins::host::Device& device,
+                                                 const plugins::host::Operation& operation);
+
 // What measuring a candidate has shown.
 struct Measurement {
   // kUnknown: it was not measured, because there was no time or memory, or because the saved data
@@ -67,6 +75,7 @@ class Contest {
   struct Forward;
 
   void prepare(size_t i);
+  void need(const OperandNames& names, const graph::Candidate& candidate);
   Forward* forward_for(const plugins::host::Operation& backward);
   void make_operands();
   void fill_inputs(const plugins::host::Operation& operation, const OperandNames& names);

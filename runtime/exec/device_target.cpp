@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <limits>
 
-#include "runtime/exec/decision_cache.h"
 #include "runtime/exec/fallback.h"
 #include "runtime/exec/tuner.h"
 #include "runtime/graph/layout.h"
@@ -38,12 +37,6 @@ std::string layouts_text(const std::vector<uint64_t>& layouts) {
   return text;
 }
 
-void set_layouts(Operation& op, const std::vector<uint64_t>& inputs,
-                 const std::vector<uint64_t>& outputs) {
-  for (size_t i = 0; i < op.inputs.size(); ++i) op.inputs[i].layout = inputs[i];
-  for (size_t i = 0; i < op.outputs.size(); ++i) op.outputs[i].layout = outputs[i];
-}
-
 std::vector<uint64_t> canonical(const std::vector<graph::ValueId>& operands) {
   return std::vector<uint64_t>(operands.size(), RT_LAYOUT_CANONICAL);
 }
@@ -64,27 +57,9 @@ double copies_ns(const Graph& graph, const Node& node) {
   return host_copy_ns(bytes);
 }
 
-graph::Candidate to_candidate(const rt_candidate& c, size_t inputs, size_t outputs) {
-  graph::Candidate out;
-  out.algorithm = c.algorithm;
-  out.ns = c.estimated_ns;
-  out.input_layouts.assign(c.input_layouts, c.input_layouts + inputs);
-  out.output_layouts.assign(c.output_layouts, c.output_layouts + outputs);
-  out.input_bytes.assign(c.input_bytes, c.input_bytes + inputs);
-  out.output_bytes.assign(c.output_bytes, c.output_bytes + outputs);
-  out.implementation = c.implementation;
-  return out;
-}
-
 std::chrono::nanoseconds time_limit(Tune tune) {
-  switch (tune) {
-    case Tune::kQuick:
-      return std::chrono::milliseconds(1000);
-    case Tune::kFull:
-      return std::chrono::nanoseconds::max();
-    default:
-      return std::chrono::nanoseconds(0);
-  }
+  if (tune == Tune::kFull) return std::chrono::nanoseconds::max();
+  return std::chrono::milliseconds(tune == Tune::kQuick ? 1000 : 0);
 }
 
 std::function<std::chrono::nanoseconds()> waits_for_cores() {
@@ -172,31 +147,18 @@ std::vector<graph::Candidate> DeviceTarget::candidates(
     return candidates_[key] = fallback_candidates(graph, node, input_layouts, output_layouts);
   Operation op = operation(graph, node);
   set_layouts(op, input_layouts, output_layouts);
-  std::vector<graph::Candidate> list;
-  const plugins::host::Support answer = device_->query(op);
-  // In the given layouts the device may fuse fewer post-operations than in layouts of its own
-  // choice. Only candidates that fuse all of them are listed.
-  const bool fuses_all = answer.post_ops_fused >= op.post_ops.size();
-  if (answer.level != RT_SUPPORT_REFUSED && fuses_all) {
-    for (const rt_candidate& c : answer.candidates)
-      list.push_back(to_candidate(c, op.inputs.size(), op.outputs.size()));
-  }
-  return candidates_[key] = list;
+  return candidates_[key] = offered_candidates(*device_, op);
 }
 
 // A time that the fallback device does not know stays unknown, without that of the copies.
 std::vector<graph::Candidate> DeviceTarget::fallback_candidates(
     const Graph& graph, const Node& node, const std::vector<uint64_t>& input_layouts,
     const std::vector<uint64_t>& output_layouts) {
-  std::vector<graph::Candidate> list;
-  if (!allow_canonical(input_layouts) || !allow_canonical(output_layouts)) return list;
+  if (!allow_canonical(input_layouts) || !allow_canonical(output_layouts)) return {};
   Operation op = operation(graph, node);
   set_layouts(op, canonical(node.inputs), canonical(node.outputs));
-  const plugins::host::Support answer = options_.fallback->query(op);
-  if (answer.level == RT_SUPPORT_REFUSED || answer.post_ops_fused < op.post_ops.size()) return list;
-  for (const rt_candidate& c : answer.candidates) {
-    list.push_back(to_candidate(c, op.inputs.size(), op.outputs.size()));
-    graph::Candidate& candidate = list.back();
+  std::vector<graph::Candidate> list = offered_candidates(*options_.fallback, op);
+  for (graph::Candidate& candidate : list) {
     if (candidate.ns > 0) candidate.ns += copies_ns(graph, node);
     candidate.implementation = fallback_name() + ": " + candidate.implementation;
   }

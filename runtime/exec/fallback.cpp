@@ -46,10 +46,7 @@ size_t Fallback::add_buffer(uint64_t bytes, size_t node) {
 Fallback::Operand Fallback::operand(const Graph& graph, ValueId value, size_t node,
                                     std::map<Place, size_t>& known) {
   const uint64_t bytes = graph::canonical_bytes(graph.value(value));
-  uint64_t offset = 0;
-  ValueId storage = value;
-  for (; graph.value(storage).base != kNone; storage = graph.value(storage).base)
-    offset += graph.value(storage).offset;
+  const auto [storage, offset] = graph.place_of(value);
   const auto [place, is_new] = known.try_emplace({storage, offset, bytes}, 0);
   if (is_new) place->second = add_buffer(bytes, node);
   return {place->second, bytes, !is_new};
@@ -114,16 +111,12 @@ void Fallback::bind() {
   stream_.emplace(device_->create_stream());
   copied_.emplace(programs_->create_event());
   for (auto& [node, work] : works_) {
-    for (const Operand& o : work.inputs) work.input_addresses.push_back(address(o.buffer));
-    for (const Operand& o : work.outputs) work.output_addresses.push_back(address(o.buffer));
-    rt_launch& launch = work.launch;
-    launch.size = sizeof(rt_launch);
-    launch.inputs = work.input_addresses.data();
-    launch.input_count = static_cast<uint32_t>(work.inputs.size());
-    launch.outputs = work.output_addresses.data();
-    launch.output_count = static_cast<uint32_t>(work.outputs.size());
-    if (work.workspace) launch.workspace = address(*work.workspace);
-    if (work.saved) launch.saved = address(*work.saved);
+    LaunchAddresses& a = work.addresses;
+    for (const Operand& o : work.inputs) a.inputs.push_back(address(o.buffer));
+    for (const Operand& o : work.outputs) a.outputs.push_back(address(o.buffer));
+    if (work.workspace) a.workspace = address(*work.workspace);
+    if (work.saved) a.saved = address(*work.saved);
+    work.launch = a.launch();
   }
 }
 
@@ -142,7 +135,7 @@ void Fallback::launch(size_t node, plugins::host::Kernel& kernel, plugins::host:
   work.cost.kernel_ns =
       std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
   for (size_t i = 0; i < outputs.size(); ++i)
-    stream.copy(outputs[i], work.output_addresses[i], work.outputs[i].bytes);
+    stream.copy(outputs[i], work.addresses.outputs[i], work.outputs[i].bytes);
   copied_->record(stream);
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "plugins/host/device.h"
+#include "runtime/exec/launch_addresses.h"
 #include "runtime/exec/storage.h"
 #include "runtime/graph/graph.h"
 #include "runtime/graph/memory.h"
@@ -67,8 +68,7 @@ class Fallback {
   struct Work {
     std::vector<Operand> inputs, outputs;
     std::optional<size_t> workspace, saved;  // buffers
-    std::vector<const void*> input_addresses;
-    std::vector<void*> output_addresses;
+    LaunchAddresses addresses;
     rt_launch launch = {};
     FallbackCost cost;
   };

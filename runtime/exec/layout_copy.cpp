@@ -3,6 +3,7 @@
 
 #include "plugins/host/drain.h"
 #include "rt/operations.h"
+#include "runtime/exec/launch_addresses.h"
 #include "runtime/graph/graph.h"
 
 namespace runtime::exec {
@@ -38,14 +39,9 @@ void LayoutCopy::copy(const plugins::host::Operation& operation, const void* fro
   plugins::host::Memory workspace;
   if (kernel.info().workspace_bytes > 0)
     workspace = device().allocate(kernel.info().workspace_bytes);
-  rt_launch launch{};
-  launch.size = sizeof(launch);
-  launch.inputs = &from;
-  launch.outputs = &to;
-  launch.input_count = launch.output_count = 1;
-  launch.workspace = workspace.data();
+  const LaunchAddresses addresses{{from}, {to}, workspace.data()};
   const plugins::host::Drain drain(stream_);  // kernel and workspace are freed here
-  kernel.launch(stream_, launch);
+  kernel.launch(stream_, addresses.launch());
   stream_.synchronize();
 }
 

@@ -3,7 +3,6 @@
 #define RUNTIME_EXEC_LAYOUT_COPY_H_
 
 #include <cstddef>
-#include <memory>
 #include <optional>
 #include <vector>
 

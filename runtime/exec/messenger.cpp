@@ -5,6 +5,7 @@
 #include <string>
 
 #include "runtime/error.h"
+#include "runtime/exec/communicator_errors.h"
 
 namespace runtime::exec {
 
@@ -42,12 +43,7 @@ Messenger::~Messenger() {
   }
   wake_.notify_all();
   thread_.join();
-  if (orderly) return;
-  try {
-    communicator_->abort();
-  } catch (const plugins::host::Error&) {
-    // The communicator has failed, which is what abort() is for.
-  }
+  if (!orderly) abort(*communicator_);
 }
 
 void Messenger::send(int to, Message message) {
@@ -134,47 +130,31 @@ bool Messenger::start_sends() {
       c.peer = peer;
       return communicator_->enqueue(c);
     };
-    try {
+    guarded(watchdog_, [&] {
       out.works[0] = start(&out.header, sizeof(Header));
       if (!out.payload.empty()) out.works[1] = start(out.payload.data(), out.payload.size());
-    } catch (const plugins::host::Error& error) {
-      watchdog_.fail(error);
-    }
+    });
   }
   return !messages.empty();
 }
 
 bool Messenger::poll_sends() {
-  try {
-    const auto done = [](plugins::host::Work& work) { return !work || work.poll(); };
+  const auto done = [](plugins::host::Work& work) { return !work || work.poll(); };
+  return guarded(watchdog_, [&] {
     return std::erase_if(outgoing_,
                          [&](Outgoing& o) { return done(o.works[0]) && done(o.works[1]); }) > 0;
-  } catch (const plugins::host::Error& error) {
-    watchdog_.fail(error);
-  }
-}
-
-bool Messenger::arrived(int from) {
-  try {
-    return incoming_[from].work.poll();
-  } catch (const plugins::host::Error& error) {
-    watchdog_.fail(error);
-  }
+  });
 }
 
 void Messenger::receive(int from, void* data, uint64_t bytes) {
   rt_collective c = make_collective(RT_RECEIVE, RT_UINT8, nullptr, data, bytes);
   c.peer = from;
-  try {
-    incoming_[from].work = communicator_->enqueue(c);
-  } catch (const plugins::host::Error& error) {
-    watchdog_.fail(error);
-  }
+  incoming_[from].work = guarded(watchdog_, [&] { return communicator_->enqueue(c); });
 }
 
 bool Messenger::poll(int from) {
   Incoming& in = incoming_[from];
-  if (in.closed || !arrived(from)) return false;
+  if (in.closed || !guarded(watchdog_, [&] { return in.work.poll(); })) return false;
   if (!in.in_payload && in.header.bytes > 0) {
     if (in.header.bytes > largest_payload_) {
       throw CommunicationError(watchdog_.rank_name(from) + " sent a message of " +

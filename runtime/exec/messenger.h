@@ -78,7 +78,6 @@ class Messenger {
   bool start_sends();
   bool poll_sends();
   bool poll(int from);
-  bool arrived(int from);
   void receive(int from, void* data, uint64_t bytes);
   bool finished();
 

@@ -3,7 +3,6 @@
 #define RUNTIME_EXEC_OPERAND_BUFFERS_H_
 
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 

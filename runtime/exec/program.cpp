@@ -4,12 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <set>
 
 #include "runtime/error.h"
 #include "runtime/exec/device_target.h"
 #include "runtime/exec/encode.h"
-#include "runtime/exec/placement.h"
 #include "runtime/graph/host_operations.h"
 #include "runtime/graph/print.h"
 
@@ -115,11 +113,8 @@ void Program::create_kernels() {
     }
     // In an evaluation no node reads what this forward node saves, but its kernel writes it.
     if (node.saved == kNone && kernel.info().saved_bytes > 0) {
-      Value unread;
-      unread.name = node.layer + ".saved";
-      unread.dtype = RT_UINT8;
-      unread.dims = {static_cast<int64_t>(kernel.info().saved_bytes)};
-      node.saved = graph_.add_value(std::move(unread));
+      node.saved = graph_.add_value(node.layer + ".saved", ValueKind::kTemporary,
+                                    {static_cast<int64_t>(kernel.info().saved_bytes)}, RT_UINT8);
     }
   }
 }
@@ -241,14 +236,10 @@ bool Program::uses(ValueId id) const {
 void* Program::address(ValueId id) const {
   const Value& value = graph_.values[id];
   const uint64_t bytes = value.base == kNone ? value.bytes : graph::canonical_bytes(value);
-  uint64_t offset = 0;
-  while (graph_.values[id].base != kNone) {
-    offset += graph_.values[id].offset;
-    id = graph_.values[id].base;
-  }
-  const Slot& slot = slots_[id];
+  const auto [storage, offset] = graph_.place_of(id);
+  const Slot& slot = slots_[storage];
   if (!slot.persistent) return slot.placed ? arena_.at(slot.offset + offset) : nullptr;
-  const std::string& name = graph_.values[id].name;
+  const std::string& name = graph_.values[storage].name;
   std::byte* const address = storage_.find(name, offset);
   if (address != nullptr && bytes > storage_.contiguous(name, offset)) {
     throw InternalError("value '" + value.name + "' of '" + name + "', from byte " +
@@ -259,34 +250,25 @@ void* Program::address(ValueId id) const {
 
 void Program::bind() {
   if (bound_ && bound_arena_ == arena_.version()) return;
-  inputs_.resize(graph_.nodes.size());
-  outputs_.resize(graph_.nodes.size());
+  addresses_.assign(graph_.nodes.size(), {});
   launches_.resize(graph_.nodes.size());
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
     const Node& node = graph_.nodes[i];
-    inputs_[i].clear();
-    outputs_[i].clear();
-    for (ValueId v : node.inputs) inputs_[i].push_back(address(v));
-    for (ValueId v : node.outputs) outputs_[i].push_back(address(v));
+    LaunchAddresses& a = addresses_[i];
+    for (ValueId v : node.inputs) a.inputs.push_back(address(v));
+    for (ValueId v : node.outputs) a.outputs.push_back(address(v));
     if (node.collective) {
       if (collectives_ == nullptr) continue;
       rt_collective& collective = calls_[node.collective->token].collective;
-      if (!inputs_[i].empty()) collective.send = inputs_[i][0];
-      if (!outputs_[i].empty()) collective.receive = outputs_[i][0];
+      if (!a.inputs.empty()) collective.send = a.inputs[0];
+      if (!a.outputs.empty()) collective.receive = a.outputs[0];
       continue;
     }
-    rt_launch& launch = launches_[i];
-    launch = rt_launch{};
-    launch.size = sizeof(rt_launch);
-    launch.input_count = static_cast<uint32_t>(inputs_[i].size());
-    launch.output_count = static_cast<uint32_t>(outputs_[i].size());
-    launch.inputs = inputs_[i].data();
-    launch.outputs = outputs_[i].data();
     if (node.on_fallback) continue;  // it has a launch of its own
     if (workspace_offsets_[i] != Placement::kNowhere)
-      launch.workspace = arena_.at(workspace_offsets_[i]);
-    if (node.saved != kNone && graph_.value(node.saved).bytes > 0)
-      launch.saved = address(node.saved);
+      a.workspace = arena_.at(workspace_offsets_[i]);
+    if (node.saved != kNone && graph_.value(node.saved).bytes > 0) a.saved = address(node.saved);
+    launches_[i] = a.launch();
   }
   fallback_.bind();
   write_constants();
@@ -394,10 +376,11 @@ bool Program::launch(size_t node, plugins::host::Stream& stream) {
 
 void Program::launch_kernel(size_t node, plugins::host::Stream& stream) {
   named(graph_.nodes[node], [&] {
+    const LaunchAddresses& a = addresses_[node];
     if (const auto host = host_kernels_.find(node); host != host_kernels_.end())
-      return host->second.launch(stream, inputs_[node], outputs_[node][0]);
+      return host->second.launch(stream, a.inputs, a.outputs[0]);
     if (fallback_.runs(node))
-      return fallback_.launch(node, kernels_[node], stream, inputs_[node], outputs_[node]);
+      return fallback_.launch(node, kernels_[node], stream, a.inputs, a.outputs);
     kernels_[node].launch(stream, launches_[node]);
   });
 }

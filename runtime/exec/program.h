@@ -14,6 +14,7 @@
 #include "runtime/exec/compile_options.h"
 #include "runtime/exec/fallback.h"
 #include "runtime/exec/host_kernel.h"
+#include "runtime/exec/launch_addresses.h"
 #include "runtime/exec/node_times.h"
 #include "runtime/exec/placement.h"
 #include "runtime/exec/span_recorder.h"
@@ -134,7 +135,7 @@ class Program {
   void run(Segment& segment, plugins::host::Stream& stream);
   void run_all(plugins::host::Stream& stream, SpanRecorder& spans);
   void check_collectives() const;
-  double fill_received(size_t node, plugins::host::Stream& stream);
+  void fill_received(size_t node, plugins::host::Stream& stream);
   std::set<size_t> unmeasured(const NodeTimes& known) const;
   double fill_unwritten(size_t node, std::set<graph::ValueId>& written,
                         plugins::host::Stream& stream);
@@ -157,12 +158,11 @@ class Program {
   Fallback fallback_;
   std::vector<Slot> slots_;                  // by value
   std::vector<uint64_t> workspace_offsets_;  // by node
-  std::vector<std::vector<const void*>> inputs_;
-  std::vector<std::vector<void*>> outputs_;
-  std::vector<rt_launch> launches_;
-  std::vector<uint64_t*> packed_versions_;  // by node; null unless the node packs a parameter
-  std::vector<uint64_t*> kept_versions_;    // of the packed values that are right after the update
-  std::vector<Segment> segments_;           // of all nodes, made by bind()
+  std::vector<LaunchAddresses> addresses_;   // by node
+  std::vector<rt_launch> launches_;          // by node
+  std::vector<uint64_t*> packed_versions_;   // by node; null unless the node packs a parameter
+  std::vector<uint64_t*> kept_versions_;     // of the packed values that are right after the update
+  std::vector<Segment> segments_;            // of all nodes, made by bind()
   bool record_;
   bool warm_ = false;         // has run since bind()
   uint64_t bound_arena_ = 0;  // Arena::version()

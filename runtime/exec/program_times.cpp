@@ -27,16 +27,14 @@ constexpr int kMeasuredNodes = 8;
 }  // namespace
 
 // Fills the buffers that a collective would write with zeros, because arbitrary bytes may be slow
-// to compute with (subnormal numbers). Returns the seconds that this took.
-double Program::fill_received(size_t node, plugins::host::Stream& stream) {
-  if (graph_.nodes[node].collective->wait) return 0;
-  const auto begin = std::chrono::steady_clock::now();
+// to compute with (subnormal numbers).
+void Program::fill_received(size_t node, plugins::host::Stream& stream) {
+  if (graph_.nodes[node].collective->wait) return;
   for (ValueId v : graph_.nodes[node].outputs) {
     if (!is_persistent(graph_.value(graph_.storage(v)).kind))
       stream.fill(address(v), 0, graph::canonical_bytes(graph_.value(v)));
   }
   stream.synchronize();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 // The nodes to run, in their order: the first ones of each kind without a time, all on the fallback

@@ -24,18 +24,6 @@ double StreamTimer::time(plugins::host::Stream& stream, const std::function<void
   return static_cast<double>(plugins::host::Event::elapsed(begin_, end_).count());
 }
 
-rt_launch LaunchAddresses::launch() const {
-  rt_launch launch{};
-  launch.size = sizeof(launch);
-  launch.inputs = inputs.data();
-  launch.input_count = static_cast<uint32_t>(inputs.size());
-  launch.outputs = outputs.data();
-  launch.output_count = static_cast<uint32_t>(outputs.size());
-  launch.workspace = workspace;
-  launch.saved = saved;
-  return launch;
-}
-
 void TimedKernel::queue(int launches) {
   const rt_launch launch = addresses_.launch();
   for (int i = 0; i < launches; ++i) kernel_.launch(stream_, launch);

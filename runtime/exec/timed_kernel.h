@@ -3,9 +3,9 @@
 #define RUNTIME_EXEC_TIMED_KERNEL_H_
 
 #include <functional>
-#include <vector>
 
 #include "plugins/host/recording.h"
+#include "runtime/exec/launch_addresses.h"
 
 namespace runtime::exec {
 
@@ -24,17 +24,6 @@ class StreamTimer {
 
  private:
   plugins::host::Event begin_, end_;
-};
-
-// The addresses of one launch.
-struct LaunchAddresses {
-  std::vector<const void*> inputs;
-  std::vector<void*> outputs;
-  void* workspace = nullptr;
-  void* saved = nullptr;
-
-  // Valid while this object lives and does not change.
-  rt_launch launch() const;
 };
 
 // A kernel with operands. Timer, stream and kernel must outlive it, and it is drained (drain.h)
