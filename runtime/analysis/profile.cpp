@@ -7,6 +7,7 @@
 #include "runtime/analysis/spans.h"
 #include "runtime/exec/placement.h"
 #include "runtime/graph/host_operations.h"
+#include "runtime/graph/print.h"
 
 namespace runtime::analysis {
 
@@ -79,7 +80,7 @@ std::vector<OperationProfile> operations_of(const std::vector<Span>& operations,
   std::map<OperationKey, Sum> sums;
   for (const Span& span : operations) {
     const graph::Node& node = node_of(span);
-    Sum& sum = sums[{node.layer, node.op, phase_name(node.phase), node.implementation}];
+    Sum& sum = sums[{node.layer, node.op, graph::name_of(node.phase), node.implementation}];
     const NodeCost cost = cost_of(*span.program, static_cast<size_t>(span.node));
     sum.operation.calls += 1 / steps;
     sum.operation.ns += length(span) / steps;

@@ -57,7 +57,7 @@ struct RankProfile {
   std::string device;
   int64_t first_step = 0, last_step = 0, steps = 0;  // the first two counted from 1
   double step_ns = 0;                    // from the beginning of a step to that of the next one
-  std::map<std::string, double> phases;  // "forward", ..., see phase_name()
+  std::map<std::string, double> phases;  // "forward", ..., see graph::name_of()
   CommunicationProfile communication;
   // These are what the host does in a step and behind it, see exec::SpanKind.
   double data_wait_ns = 0, prepare_ns = 0, upload_ns = 0, report_ns = 0, between_ns = 0,

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "runtime/graph/print.h"
+
 namespace runtime::analysis {
 
 using exec::Span;
@@ -19,20 +21,6 @@ std::vector<Span> spans_of(const train::Recording& recording, exec::SpanKind kin
 
 const graph::Node& node_of(const Span& span) {
   return span.program->graph().nodes.at(static_cast<size_t>(span.node));
-}
-
-std::string phase_name(graph::Phase phase) {
-  switch (phase) {
-    case graph::Phase::kForward:
-      return "forward";
-    case graph::Phase::kBackward:
-      return "backward";
-    case graph::Phase::kUpdate:
-      return "update";
-    case graph::Phase::kPack:
-      return "pack";
-  }
-  return "";
 }
 
 std::vector<SpanGroup> group_spans(const std::vector<Span>& spans, size_t begin, size_t end,
@@ -52,7 +40,7 @@ std::vector<SpanGroup> group_spans(const std::vector<Span>& spans, size_t begin,
 
 std::vector<SpanGroup> group_by_phase(const std::vector<Span>& operations) {
   return group_spans(operations, 0, operations.size(),
-                     [](const Span& span) { return phase_name(node_of(span).phase); });
+                     [](const Span& span) { return graph::name_of(node_of(span).phase); });
 }
 
 std::vector<SpanGroup> group_by_layer(const std::vector<Span>& operations, const SpanGroup& phase) {

@@ -21,8 +21,6 @@ struct SpanGroup {
 std::vector<exec::Span> spans_of(const train::Recording& recording, exec::SpanKind kind);
 // The node of an operation.
 const graph::Node& node_of(const exec::Span& span);
-// "forward", "backward", "update", or "pack" for the packing of weights.
-std::string phase_name(graph::Phase phase);
 
 // Groups spans[begin, end). Spans are in one group if they have the same name and step and if each
 // begins where the one before it ends.

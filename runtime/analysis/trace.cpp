@@ -8,7 +8,6 @@
 
 #include "runtime/analysis/profile.h"
 #include "runtime/analysis/spans.h"
-#include "runtime/parallel/mesh.h"
 
 namespace runtime::analysis {
 
@@ -39,9 +38,10 @@ class Writer {
         origin_ns_(origin_ns),
         stream_(programs.setup().device->is_inline() ? kHost : kStream),
         operations_(spans_of(recording, SpanKind::kOperation)) {
-    process("process_name", {{"name", "rank " + std::to_string(rank) + " (" +
-                                          programs.setup().device->id() + ")"}});
-    process("process_sort_index", {{"sort_index", rank}});
+    describe_track(
+        "process_name", 0,
+        {{"name", "rank " + std::to_string(rank) + " (" + programs.setup().device->id() + ")"}});
+    describe_track("process_sort_index", 0, {{"sort_index", rank}});
     thread(kHost, stream_ == kHost ? "host and stream" : "host");
     if (stream_ != kHost) thread(kStream, "stream");
   }
@@ -61,20 +61,12 @@ class Writer {
     if (!text_.empty()) text_ += ",\n";
     text_ += json.dump();
   }
-  void process(const char* what, const ordered_json& args) {
-    event({{"ph", "M"}, {"name", what}, {"pid", rank_}, {"tid", 0}, {"args", args}});
+  void describe_track(const char* what, int tid, const ordered_json& args) {
+    event({{"ph", "M"}, {"name", what}, {"pid", rank_}, {"tid", tid}, {"args", args}});
   }
   void thread(int tid, const std::string& name) {
-    event({{"ph", "M"},
-           {"name", "thread_name"},
-           {"pid", rank_},
-           {"tid", tid},
-           {"args", {{"name", name}}}});
-    event({{"ph", "M"},
-           {"name", "thread_sort_index"},
-           {"pid", rank_},
-           {"tid", tid},
-           {"args", {{"sort_index", tid}}}});
+    describe_track("thread_name", tid, {{"name", name}});
+    describe_track("thread_sort_index", tid, {{"sort_index", tid}});
   }
   double microseconds(int64_t ns) const { return static_cast<double>(ns) / 1e3; }
   int64_t time(int64_t ns, int64_t step) const {
