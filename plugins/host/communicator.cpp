@@ -32,33 +32,23 @@ const rt_native_api* native_for(const Plugin& plugin, const CommunicatorOptions&
 }  // namespace
 
 Work::Work(std::shared_ptr<Communicator> communicator, rt_work* work)
-    : communicator_(std::move(communicator)), work_(work) {}
-
-Work::Work(Work&& other) noexcept { *this = std::move(other); }
-
-Work& Work::operator=(Work&& other) noexcept {
-  std::swap(communicator_, other.communicator_);
-  std::swap(work_, other.work_);
-  return *this;
-}
-
-Work::~Work() {
-  if (work_ == nullptr) return;
-  const Plugin& plugin = communicator_->plugin();
-  call_release(plugin, "work_destroy", [&] { plugin.communicator_api()->work_destroy(work_); });
-}
+    : communicator_(std::move(communicator)),
+      work_(work, {communicator_, "work_destroy",
+                   communicator_->plugin().communicator_api()->work_destroy}) {}
 
 bool Work::poll() {
   const Plugin& plugin = communicator_->plugin();
-  return call_ready([&] { return plugin.name() + ": poll a collective"; },
-                    [&](rt_error* e) { return plugin.communicator_api()->work_poll(work_, e); });
+  return call_ready(
+      [&] { return plugin.name() + ": poll a collective"; },
+      [&](rt_error* e) { return plugin.communicator_api()->work_poll(work_.get(), e); });
 }
 
 void Work::wait(std::chrono::nanoseconds timeout) {
   const Plugin& plugin = communicator_->plugin();
-  call(
-      [&] { return plugin.name() + ": wait for a collective"; },
-      [&](rt_error* e) { return plugin.communicator_api()->work_wait(work_, timeout.count(), e); });
+  call([&] { return plugin.name() + ": wait for a collective"; },
+       [&](rt_error* e) {
+         return plugin.communicator_api()->work_wait(work_.get(), timeout.count(), e);
+       });
 }
 
 rt_collective make_collective(int32_t kind, rt_dtype dtype, const void* send, void* receive,

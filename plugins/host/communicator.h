@@ -12,6 +12,7 @@
 #include "plugins/host/device.h"
 #include "plugins/host/error.h"
 #include "plugins/host/plugin.h"
+#include "plugins/host/release.h"
 
 namespace plugins::host {
 
@@ -24,16 +25,13 @@ class Work {
   Work() = default;
   // Takes ownership of `work` and keeps the communicator alive.
   Work(std::shared_ptr<Communicator> communicator, rt_work* work);
-  Work(Work&& other) noexcept;
-  Work& operator=(Work&& other) noexcept;
-  ~Work();
   bool poll();  // true if the collective has completed; throws if it failed
   void wait(std::chrono::nanoseconds timeout);  // throws RT_ERROR_TIMEOUT; the collective goes on
   explicit operator bool() const { return work_ != nullptr; }
 
  private:
   std::shared_ptr<Communicator> communicator_;
-  rt_work* work_ = nullptr;
+  Handle<Communicator, rt_work> work_;
 };
 
 // How a rank joins a communicator; see rt_comm_options.

@@ -238,57 +238,45 @@ void Stream::synchronize() {
 }
 
 Event::Event(std::shared_ptr<Device> device) : device_(std::move(device)) {
-  call(during(*device_, "create an event"), [&](rt_error* e) {
-    return device_->plugin().device_api()->event_create(device_->get(), &event_, e);
-  });
-  require_result(event_, device_->id() + ": create an event");
-}
-
-Event::Event(Event&& other) noexcept { *this = std::move(other); }
-
-Event& Event::operator=(Event&& other) noexcept {
-  std::swap(device_, other.device_);
-  std::swap(event_, other.event_);
-  std::swap(place_, other.place_);
-  return *this;
-}
-
-Event::~Event() {
-  if (event_ == nullptr) return;
-  const Plugin& plugin = device_->plugin();
-  call_release(plugin, "event_destroy", [&] { plugin.device_api()->event_destroy(event_); });
+  const rt_device_api& api = *device_->plugin().device_api();
+  rt_event* event = nullptr;
+  call(during(*device_, "create an event"),
+       [&](rt_error* e) { return api.event_create(device_->get(), &event, e); });
+  require_result(event, device_->id() + ": create an event");
+  event_ = {event, {device_, "event_destroy", api.event_destroy}};
 }
 
 void Event::record(Stream& stream) {
   call(during(*device_, "record an event"), [&](rt_error* e) {
-    return device_->plugin().device_api()->event_record(event_, stream.get(), e);
+    return device_->plugin().device_api()->event_record(event_.get(), stream.get(), e);
   });
   place_ = stream.place();
 }
 
 void Event::wait(Stream& stream) {
   call(during(*device_, "make a stream wait for an event"), [&](rt_error* e) {
-    return device_->plugin().device_api()->event_wait(event_, stream.get(), e);
+    return device_->plugin().device_api()->event_wait(event_.get(), stream.get(), e);
   });
   stream.waits_for(place_);
 }
 
 void Event::synchronize() {
   const InCall waiting(*device_->calls(), place_);
-  call(during_wait(*device_, "wait for an event", place_),
-       [&](rt_error* e) { return device_->plugin().device_api()->event_synchronize(event_, e); });
+  call(during_wait(*device_, "wait for an event", place_), [&](rt_error* e) {
+    return device_->plugin().device_api()->event_synchronize(event_.get(), e);
+  });
 }
 
 bool Event::query() {
   return call_ready(during_wait(*device_, "query an event", place_), [&](rt_error* e) {
-    return device_->plugin().device_api()->event_query(event_, e);
+    return device_->plugin().device_api()->event_query(event_.get(), e);
   });
 }
 
 std::chrono::nanoseconds Event::elapsed(Event& begin, Event& end) {
   int64_t nanoseconds = 0;
   call(during(*begin.device_, "time between two events"), [&](rt_error* e) {
-    return begin.device_->plugin().device_api()->event_elapsed(begin.event_, end.event_,
+    return begin.device_->plugin().device_api()->event_elapsed(begin.event_.get(), end.event_.get(),
                                                                &nanoseconds, e);
   });
   return std::chrono::nanoseconds(nanoseconds);
@@ -300,35 +288,15 @@ Kernel::Kernel(std::shared_ptr<Device> device, const Operation& operation)
   const OperationView view(operation, device_->plugin().minor());
   const auto what = [&] { return device_->id() + ": create a plan for " + operation.name; };
   if (!operation.label.empty()) label_ = std::make_shared<const std::string>(operation.label);
-  call(what, [&](rt_error* e) { return api.create(device_->get(), view.get(), &plan_, e); });
-  require_result(plan_, what());
+  rt_plan* plan = nullptr;
+  call(what, [&](rt_error* e) { return api.create(device_->get(), view.get(), &plan, e); });
+  require_result(plan, what());
+  plan_ = {plan, {device_, "destroy", api.destroy}};
   info_.size = sizeof(info_);
-  try {
-    call(what, [&](rt_error* e) { return api.info(plan_, &info_, e); });
-    check_plan(info_, operation, what());
-    work_ = checked_work(info_, what());
-    info_.work = nullptr;  // the checked copy is work_
-  } catch (...) {
-    call_release(device_->plugin(), "destroy", [&] { api.destroy(plan_); });
-    throw;
-  }
-}
-
-Kernel::Kernel(Kernel&& other) noexcept { *this = std::move(other); }
-
-Kernel& Kernel::operator=(Kernel&& other) noexcept {
-  std::swap(device_, other.device_);
-  std::swap(plan_, other.plan_);
-  std::swap(info_, other.info_);
-  std::swap(work_, other.work_);
-  std::swap(label_, other.label_);
-  return *this;
-}
-
-Kernel::~Kernel() {
-  if (plan_ == nullptr) return;
-  const Plugin& plugin = device_->plugin();
-  call_release(plugin, "destroy", [&] { plugin.kernel_api()->destroy(plan_); });
+  call(what, [&](rt_error* e) { return api.info(plan, &info_, e); });
+  check_plan(info_, operation, what());
+  work_ = checked_work(info_, what());
+  info_.work = nullptr;  // the checked copy is work_
 }
 
 void Kernel::launch(Stream& stream, const rt_launch& launch) {
@@ -336,7 +304,7 @@ void Kernel::launch(Stream& stream, const rt_launch& launch) {
   const InCall waiting(*device_->calls(), stream.place());
   call([&] { return device_->id() + ": launch " + info_.implementation; },
        [&](rt_error* e) {
-         return device_->plugin().kernel_api()->launch(plan_, stream.get(), &launch, e);
+         return device_->plugin().kernel_api()->launch(plan_.get(), stream.get(), &launch, e);
        });
 }
 

@@ -14,6 +14,7 @@
 #include "plugins/host/kernel_work.h"
 #include "plugins/host/operation.h"
 #include "plugins/host/plugin.h"
+#include "plugins/host/release.h"
 
 namespace plugins::host {
 
@@ -74,9 +75,6 @@ class Stream {
 class Event {
  public:
   explicit Event(std::shared_ptr<Device> device);
-  Event(Event&& other) noexcept;
-  Event& operator=(Event&& other) noexcept;
-  ~Event();
   // Completes when all work queued on the stream so far has run. Recording again replaces this.
   void record(Stream& stream);
   void wait(Stream& stream);  // the stream waits, the caller does not
@@ -87,7 +85,7 @@ class Event {
 
  private:
   std::shared_ptr<Device> device_;
-  rt_event* event_ = nullptr;
+  Handle<Device, rt_event> event_;
   Place place_;  // of the stream, at the latest record
 };
 
@@ -98,13 +96,10 @@ class Kernel {
   Kernel() = default;
   // Makes a plan; `operation` is used only during the call, except `operation.forward`.
   Kernel(std::shared_ptr<Device> device, const Operation& operation);
-  Kernel(Kernel&& other) noexcept;
-  Kernel& operator=(Kernel&& other) noexcept;
-  ~Kernel();
   const rt_plan_info& info() const { return info_; }
   // The kernels that one launch queues, in their order. Empty if the plugin does not tell.
   const std::vector<KernelWork>& work() const { return work_; }
-  const rt_plan* get() const { return plan_; }
+  const rt_plan* get() const { return plan_.get(); }
   // Queues one run of the plan; allocates nothing. The host does not check `launch`, the plugin
   // does.
   void launch(Stream& stream, const rt_launch& launch);
@@ -112,7 +107,7 @@ class Kernel {
 
  private:
   std::shared_ptr<Device> device_;
-  rt_plan* plan_ = nullptr;
+  Handle<Device, rt_plan> plan_;
   rt_plan_info info_{};
   std::vector<KernelWork> work_;
   std::shared_ptr<const std::string> label_;  // Operation::label

@@ -28,26 +28,13 @@ Recording::Recording(Stream& stream, const std::function<void()>& work) : device
     api.end(stream.get(), nullptr, nullptr);  // `work` failed first, so its exception is reported
     throw;
   }
+  rt_recording* recording = nullptr;
   call([&] { return device_->id() + ": end a recording"; },
-       [&](rt_error* e) { return api.end(stream.get(), &recording_, e); });
-  if (recording_ == nullptr)
+       [&](rt_error* e) { return api.end(stream.get(), &recording, e); });
+  if (recording == nullptr)
     throw Error(RT_ERROR_INTERNAL, device_->id() + ": answered RT_OK without a recording");
+  recording_ = {recording, {device_, "destroy a recording", api.destroy}};
   last_ = stream.place().last;
-}
-
-Recording::Recording(Recording&& other) noexcept { *this = std::move(other); }
-
-Recording& Recording::operator=(Recording&& other) noexcept {
-  std::swap(device_, other.device_);
-  std::swap(recording_, other.recording_);
-  std::swap(last_, other.last_);
-  return *this;
-}
-
-Recording::~Recording() {
-  if (recording_ == nullptr) return;
-  const Plugin& plugin = device_->plugin();
-  call_release(plugin, "destroy a recording", [&] { plugin.capture_api()->destroy(recording_); });
 }
 
 void Recording::replay(Stream& stream) {
@@ -55,7 +42,7 @@ void Recording::replay(Stream& stream) {
   const InCall waiting(*device_->calls(), stream.place());
   call([&] { return device_->id() + ": replay a recording"; },
        [&](rt_error* e) {
-         return device_->plugin().capture_api()->replay(recording_, stream.get(), e);
+         return device_->plugin().capture_api()->replay(recording_.get(), stream.get(), e);
        });
 }
 

@@ -16,16 +16,13 @@ class Recording {
   // Records what `work` queues on the stream; it does not run. Throws what `work` throws, or Error
   // with the device's message if something cannot be recorded; the stream then works as before.
   Recording(Stream& stream, const std::function<void()>& work);
-  Recording(Recording&& other) noexcept;
-  Recording& operator=(Recording&& other) noexcept;
-  ~Recording();
   // Queues the recorded work. A recording may run on only one stream at a time.
   void replay(Stream& stream);
   explicit operator bool() const { return recording_ != nullptr; }
 
  private:
   std::shared_ptr<Device> device_;
-  rt_recording* recording_ = nullptr;
+  Handle<Device, rt_recording> recording_;
   std::shared_ptr<const std::string> last_;  // Operation::label of its last launch
 };
 
