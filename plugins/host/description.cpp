@@ -13,11 +13,13 @@ namespace plugins::host {
 namespace {
 
 constexpr const char* kWhat = "the description of a plugin";
+constexpr uint32_t kMostInterfaces = 16;
 
 // Writes texts and lists with their length in front, and fixed structs of the contract byte by
 // byte.
 class Writer {
  public:
+  static constexpr bool kReads = false;
   template <typename T>
   void value(const T& v) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -28,10 +30,15 @@ class Writer {
     bytes_ += text;
   }
   void long_text(const std::string& text) { value(text); }
-  template <typename T, typename Each>
-  void list(const std::vector<T>& items, Each&& each) {
+  template <typename T>
+  void list(const std::vector<T>& items, uint32_t /*most*/, auto&& each) {
     value(static_cast<uint32_t>(items.size()));
     for (const T& item : items) each(item);
+  }
+  template <typename T>
+  void optional(const std::optional<T>& item, auto&& each) {
+    value(static_cast<uint8_t>(item.has_value()));
+    if (item) each(*item);
   }
   std::string take() { return std::move(bytes_); }
 
@@ -41,6 +48,8 @@ class Writer {
 
 class Reader {
  public:
+  static constexpr bool kReads = true;
+
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}
 
   template <typename T>
@@ -50,12 +59,18 @@ class Reader {
   }
   void value(std::string& text) { read_text(text, kMaxTextLength); }
   void long_text(std::string& text) { read_text(text, kMaxFormulaLength); }
-  template <typename T, typename Each>
-  void list(std::vector<T>& items, uint32_t most, Each&& each) {
+  template <typename T>
+  void list(std::vector<T>& items, uint32_t most, auto&& each) {
     uint32_t count = 0;
     value(count);
     check_count(count, most, std::string(kWhat) + ": items of a list");
     for (uint32_t i = 0; i < count; ++i) each(items.emplace_back());
+  }
+  template <typename T>
+  void optional(std::optional<T>& item, auto&& each) {
+    uint8_t present = 0;
+    value(present);
+    if (present != 0) each(item.emplace());
   }
   void end() const {
     if (!bytes_.empty())
@@ -80,38 +95,12 @@ class Reader {
   std::string_view bytes_;
 };
 
-// Each *_of function lists the fields of a struct once, for reading and for writing.
-template <typename Archive, typename Description>
-void texts_of(Archive& archive, Description& d) {
-  for (auto* text : {&d.name, &d.vendor, &d.version, &d.build_id, &d.description})
-    archive.value(*text);
-}
-
 template <typename Archive, typename Option>
 void option_of(Archive& archive, Option& option) {
-  archive.value(option.key);
-  archive.value(option.default_value);
-  archive.value(option.description);
+  for (auto* text : {&option.key, &option.default_value, &option.description}) archive.value(*text);
   archive.value(option.type);
 }
 
-// What a format has beside its options, which are a list of their own.
-template <typename Archive, typename Format>
-void format_of(Archive& archive, Format& format) {
-  archive.value(format.name);
-  archive.value(format.description);
-  archive.value(format.flags);
-}
-
-template <typename Archive, typename Parameter>
-void parameter_of(Archive& archive, Parameter& parameter) {
-  archive.value(parameter.name);
-  archive.value(parameter.description);
-  archive.value(parameter.init);
-  archive.value(parameter.value);
-}
-
-// All fields but the lists.
 template <typename Archive, typename Spec>
 void operation_of(Archive& archive, Spec& spec) {
   for (auto* text : {&spec.name, &spec.signature, &spec.description}) archive.value(*text);
@@ -119,26 +108,53 @@ void operation_of(Archive& archive, Spec& spec) {
   archive.long_text(spec.gradient);
   archive.value(spec.kind);
   archive.value(spec.flags);
+  archive.list(spec.attributes, kMaxAttributes, [&](auto& a) { option_of(archive, a); });
+  archive.list(spec.parameters, kMaxParameters, [&](auto& parameter) {
+    archive.value(parameter.name);
+    archive.value(parameter.description);
+    archive.value(parameter.init);
+    archive.value(parameter.value);
+  });
+  if constexpr (Archive::kReads) check_operation(spec, kWhat);
 }
 
-template <typename Archive, typename State>
-void state_of(Archive& archive, State& state) {
-  archive.value(state.memory);
-  archive.value(state.utilisation);
-  archive.value(state.error);
-}
-
-template <typename Item>
-void write_optional(Writer& writer, const std::optional<Item>& item, auto&& write) {
-  writer.value(static_cast<uint8_t>(item.has_value()));
-  if (item) write(*item);
-}
-
-template <typename Item>
-void read_optional(Reader& reader, std::optional<Item>& item, auto&& read) {
-  uint8_t present = 0;
-  reader.value(present);
-  if (present != 0) read(item.emplace());
+// Lists the fields of a description once, for writing and for reading; what is read is checked.
+template <typename Archive, typename Description>
+void fields_of(Archive& archive, Description& d) {
+  const auto option = [&](auto& o) { option_of(archive, o); };
+  for (auto* text : {&d.name, &d.vendor, &d.version, &d.build_id, &d.description})
+    archive.value(*text);
+  archive.value(d.minor);
+  if constexpr (Archive::kReads) check_name(d.name, kWhat);
+  archive.list(d.interfaces, kMostInterfaces, [&](auto& name) { archive.value(name); });
+  archive.list(d.options, kMaxOptions, option);
+  archive.list(d.devices, kMaxDevices, [&](auto& info) {
+    archive.value(info.properties);
+    if constexpr (Archive::kReads) {
+      info.plugin = d.name;
+      info.index = static_cast<int32_t>(d.devices.size()) - 1;
+      check_properties(info.properties, info.id() + ": properties");
+    }
+  });
+  archive.list(d.states, kMaxDevices, [&](auto& known) {
+    archive.optional(known, [&](auto& state) {
+      archive.value(state.memory);
+      archive.value(state.utilisation);
+      archive.value(state.error);
+    });
+  });
+  archive.optional(d.communicator, [&](auto& properties) {
+    archive.value(properties);
+    if constexpr (Archive::kReads) check_properties(properties, kWhat);
+  });
+  archive.list(d.formats, kMaxFormats, [&](auto& format) {
+    archive.value(format.name);
+    archive.value(format.description);
+    archive.value(format.flags);
+    if constexpr (Archive::kReads) check_name(format.name, kWhat);
+    archive.list(format.options, kMaxOptions, option);
+  });
+  archive.list(d.operations, kMaxOperations, [&](auto& spec) { operation_of(archive, spec); });
 }
 
 std::vector<std::string> interfaces_of(const Plugin& plugin) {
@@ -207,59 +223,14 @@ PluginDescription describe(const std::shared_ptr<Plugin>& plugin, bool states,
 
 std::string encode(const PluginDescription& d) {
   Writer writer;
-  texts_of(writer, d);
-  writer.value(d.minor);
-  writer.list(d.interfaces, [&](const std::string& name) { writer.value(name); });
-  writer.list(d.options, [&](const Plugin::OptionSpec& o) { option_of(writer, o); });
-  writer.list(d.devices, [&](const DeviceInfo& info) { writer.value(info.properties); });
-  writer.list(d.states, [&](const auto& state) {
-    write_optional(writer, state, [&](const DeviceState& s) { state_of(writer, s); });
-  });
-  write_optional(writer, d.communicator, [&](const auto& c) { writer.value(c); });
-  writer.list(d.formats, [&](const ReaderFormat& format) {
-    format_of(writer, format);
-    writer.list(format.options, [&](const Plugin::OptionSpec& o) { option_of(writer, o); });
-  });
-  writer.list(d.operations, [&](const OperationSpec& o) {
-    operation_of(writer, o);
-    writer.list(o.attributes, [&](const OptionSpec& a) { option_of(writer, a); });
-    writer.list(o.parameters, [&](const ParameterSpec& p) { parameter_of(writer, p); });
-  });
+  fields_of(writer, d);
   return writer.take();
 }
 
 PluginDescription decode(std::string_view bytes) {
   Reader reader(bytes);
   PluginDescription d;
-  texts_of(reader, d);
-  reader.value(d.minor);
-  check_name(d.name, kWhat);
-  reader.list(d.interfaces, 16, [&](std::string& name) { reader.value(name); });
-  reader.list(d.options, kMaxOptions, [&](Plugin::OptionSpec& o) { option_of(reader, o); });
-  reader.list(d.devices, kMaxDevices, [&](DeviceInfo& info) {
-    info.plugin = d.name;
-    info.index = static_cast<int32_t>(d.devices.size()) - 1;
-    reader.value(info.properties);
-    check_properties(info.properties, info.id() + ": properties");
-  });
-  reader.list(d.states, kMaxDevices, [&](auto& state) {
-    read_optional(reader, state, [&](DeviceState& s) { state_of(reader, s); });
-  });
-  read_optional(reader, d.communicator, [&](rt_comm_properties& c) {
-    reader.value(c);
-    check_properties(c, kWhat);
-  });
-  reader.list(d.formats, kMaxFormats, [&](ReaderFormat& format) {
-    format_of(reader, format);
-    check_name(format.name, kWhat);
-    reader.list(format.options, kMaxOptions, [&](Plugin::OptionSpec& o) { option_of(reader, o); });
-  });
-  reader.list(d.operations, kMaxOperations, [&](OperationSpec& o) {
-    operation_of(reader, o);
-    reader.list(o.attributes, kMaxAttributes, [&](OptionSpec& a) { option_of(reader, a); });
-    reader.list(o.parameters, kMaxParameters, [&](ParameterSpec& p) { parameter_of(reader, p); });
-    check_operation(o, kWhat);
-  });
+  fields_of(reader, d);
   reader.end();
   if (!d.states.empty() && d.states.size() != d.devices.size())
     throw Error(RT_ERROR_INTERNAL, std::string(kWhat) + " has other devices than states");
