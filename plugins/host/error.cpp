@@ -2,22 +2,11 @@
 #include "plugins/host/error.h"
 
 #include <array>
-#include <cstring>
 
 #include "plugins/host/printable.h"
 #include "rt/communicator.h"
 
 namespace plugins::host {
-namespace {
-
-// A plugin may forget the terminating NUL, so never read beyond the array.
-template <std::size_t N>
-std::string bounded_text(const char (&text)[N]) {
-  return printable(std::string_view(text, strnlen(text, N)));
-}
-
-}  // namespace
-
 rt_error make_error() {
   rt_error error{};
   error.size = sizeof(rt_error);
@@ -46,10 +35,10 @@ std::string status_name(rt_status status) {
 
 void check(rt_status status, const rt_error& error, const std::string& what) {
   if (status == RT_OK) return;
-  std::string text = bounded_text(error.message);
+  std::string text = printable_array(error.message);
   if (text.empty()) text = "the plugin gave no message";
   std::string message = what + ": " + text + " [" + status_name(status);
-  const std::string domain = bounded_text(error.native_domain);
+  const std::string domain = printable_array(error.native_domain);
   if (domain == RT_DOMAIN_SILENT_RANK || domain == RT_DOMAIN_LOST_RANK)
     throw Error::of_rank(status, message + "]", error.scope, static_cast<int>(error.native_code));
   if (!domain.empty() || error.native_code != 0) {

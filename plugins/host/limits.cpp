@@ -53,6 +53,20 @@ void check_amount(double amount, const char* name, const std::string& what) {
          "a number that is not negative");
 }
 
+// `samples` is a struct with a shape: the features of samples, or a further input.
+template <class Samples>
+void check_numbers(const Samples& samples, const std::string& what) {
+  int64_t numbers = 1;
+  for (int32_t i = 0; i < samples.rank; ++i) {
+    const int64_t dim = samples.shape[i];
+    if (dim < 1 || dim > kMaxSampleNumbers / numbers) {
+      refuse(what, "a shape whose number " + std::to_string(i) + " is " + std::to_string(dim),
+             "numbers of at least 1 whose product is at most " + std::to_string(kMaxSampleNumbers));
+    }
+    numbers *= dim;
+  }
+}
+
 }  // namespace
 
 std::string checked_text(const char* text, std::size_t longest, const std::string& what) {
@@ -118,24 +132,6 @@ void check_properties(rt_comm_properties& properties, const std::string& what) {
   check_count(properties.bytes_per_second, kMaxBytes, what + ": bytes_per_second");
   make_printable(properties.description);
 }
-
-namespace {
-
-// `samples` is a struct with a shape: the features of samples, or a further input.
-template <class Samples>
-void check_numbers(const Samples& samples, const std::string& what) {
-  int64_t numbers = 1;
-  for (int32_t i = 0; i < samples.rank; ++i) {
-    const int64_t dim = samples.shape[i];
-    if (dim < 1 || dim > kMaxSampleNumbers / numbers) {
-      refuse(what, "a shape whose number " + std::to_string(i) + " is " + std::to_string(dim),
-             "numbers of at least 1 whose product is at most " + std::to_string(kMaxSampleNumbers));
-    }
-    numbers *= dim;
-  }
-}
-
-}  // namespace
 
 void check_sample_input(const rt_sample_input& input, const std::string& what) {
   if (input.dtype != RT_FLOAT32 && input.dtype != RT_INT32)
@@ -204,8 +200,7 @@ std::vector<KernelWork> checked_work(const rt_plan_info& info, const std::string
     const rt_kernel_work& kernel = work_at(info, i);
     check_amount(kernel.bytes, "bytes", what);
     check_amount(kernel.flops, "flops", what);
-    const std::size_t length = strnlen(kernel.name, sizeof(kernel.name));
-    work.push_back({printable(std::string_view(kernel.name, length)), kernel.bytes, kernel.flops});
+    work.push_back({printable_array(kernel.name), kernel.bytes, kernel.flops});
   }
   return work;
 }

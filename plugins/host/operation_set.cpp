@@ -113,6 +113,19 @@ void check_names(const OperationSpec& spec, const std::string& who) {
   }
 }
 
+const rt_operation_spec* const* specs_of(const rt_operations_api& table, void* self,
+                                         uint32_t& count, const std::string& who) {
+  const rt_operation_spec* const* specs = nullptr;
+  call([&] { return who + ": specs of rt.operations"; },
+       [&](rt_error*) {
+         specs = table.specs(self, &count);
+         return RT_OK;
+       });
+  if (specs == nullptr) count = 0;
+  check_count(count, kMaxOperations, who + ": operations");
+  return specs;
+}
+
 }  // namespace
 
 void check_operation(const OperationSpec& spec, const std::string& plugin) {
@@ -142,23 +155,6 @@ OptionSpec copy_option(const rt_option_spec* spec, const std::string& who) {
   };
   return {text(spec->key), text(spec->default_value), text(spec->description), spec->type};
 }
-
-namespace {
-
-const rt_operation_spec* const* specs_of(const rt_operations_api& table, void* self,
-                                         uint32_t& count, const std::string& who) {
-  const rt_operation_spec* const* specs = nullptr;
-  call([&] { return who + ": specs of rt.operations"; },
-       [&](rt_error*) {
-         specs = table.specs(self, &count);
-         return RT_OK;
-       });
-  if (specs == nullptr) count = 0;
-  check_count(count, kMaxOperations, who + ": operations");
-  return specs;
-}
-
-}  // namespace
 
 std::vector<OperationSpec> copy_operations(const rt_operations_api& table, void* self,
                                            const std::string& who) {

@@ -41,6 +41,16 @@ rt_status answer(rt_error* error, Body&& body) noexcept {
   }
 }
 
+// The same for a function that has no way to tell of an error.
+template <typename Body>
+void quietly(Body&& body) noexcept {
+  try {
+    body();
+  } catch (...) {
+    // Nobody would be told.
+  }
+}
+
 const HostServices& services_of(void* context) { return *static_cast<HostServices*>(context); }
 
 // Logs line by line, so that no part of a plugin's text looks like a message of its own.
@@ -54,10 +64,9 @@ void log_lines(const HostServices& services, int32_t level, std::string_view com
 }
 
 void host_log(void* context, int32_t level, const char* component, const char* text) {
-  answer(nullptr, [&] {
+  quietly([&] {
     log_lines(services_of(context), level, component != nullptr ? component : "",
               text != nullptr ? text : "");
-    return RT_OK;
   });
 }
 
@@ -87,35 +96,27 @@ rt_status host_kv_get(void* context, const char* key, void* value, uint64_t* byt
 }
 
 void host_span_begin(void* context, const char* name) {
-  answer(nullptr, [&] {
-    services_of(context).span_begin(name);
-    return RT_OK;
-  });
+  quietly([&] { services_of(context).span_begin(name); });
 }
 
 void host_span_end(void* context) {
-  answer(nullptr, [&] {
-    services_of(context).span_end();
-    return RT_OK;
-  });
+  quietly([&] { services_of(context).span_end(); });
 }
 
 uint64_t host_available_memory(void* context) {
   uint64_t bytes = UINT64_MAX;
-  answer(nullptr, [&] {
+  quietly([&] {
     const HostServices& services = services_of(context);
     if (services.available_memory) bytes = services.available_memory();
-    return RT_OK;
   });
   return bytes;
 }
 
 int32_t host_stop_requested(void* context) {
   int32_t requested = 0;
-  answer(nullptr, [&] {
+  quietly([&] {
     const HostServices& services = services_of(context);
     requested = services.stop_requested && services.stop_requested() ? 1 : 0;
-    return RT_OK;
   });
   return requested;
 }
@@ -176,8 +177,7 @@ const rt_plugin* enter(rt_plugin_entry_fn entry, const rt_host& host, rt_negotia
   if (status == RT_ERROR_VERSION || (status == RT_OK && !speaks(negotiation))) {
     // An instance of another version cannot be shut down either: the layout of its struct is
     // unknown.
-    const std::string words =
-        printable(std::string_view(error.message, strnlen(error.message, sizeof(error.message))));
+    const std::string words = printable_array(error.message);
     throw Error(RT_ERROR_VERSION, who + ": " + other_version(negotiation) +
                                       (words.empty() ? "" : "; the plugin says: " + words));
   }
@@ -238,40 +238,18 @@ std::vector<Plugin::OptionSpec> copy_options(const rt_plugin& plugin, const std:
 
 }  // namespace
 
-struct Plugin::State {
-  std::filesystem::path path;
-  HostServices services;
-  rt_host host{};
-  std::optional<rt_plugin> instance;  // set from the entry on: the destructor calls shutdown
-  uint32_t minor = 0;
-  std::string name, vendor, version, build_id, description;
-  Tables tables;
-  std::unique_ptr<InterposedPlugin> interposed;
-  std::vector<OptionSpec> options;
-  std::vector<OperationSpec> operations;
-
-  void log(int32_t level, const std::string& text) const noexcept {
-    answer(nullptr, [&] {
-      if (services.log) services.log(level, name, text);
-      return RT_OK;
-    });
+Plugin::~Plugin() {
+  interposed_.reset();
+  if (!instance_) return;
+  const auto say = [this](const std::string& text) { log(RT_LOG_ERROR, "shutdown threw " + text); };
+  try {
+    instance_->shutdown(instance_->self);
+  } catch (const std::exception& e) {
+    say(printable(e.what()));
+  } catch (...) {
+    say("something that is not a std::exception");
   }
-
-  ~State() {
-    interposed.reset();
-    if (!instance) return;
-    const auto say = [this](const std::string& text) {
-      log(RT_LOG_ERROR, "shutdown threw " + text);
-    };
-    try {
-      instance->shutdown(instance->self);
-    } catch (const std::exception& e) {
-      say(printable(e.what()));
-    } catch (...) {
-      say("something that is not a std::exception");
-    }
-  }
-};
+}
 
 std::shared_ptr<Plugin> Plugin::load(const std::filesystem::path& path,
                                      const HostServices& services,
@@ -284,89 +262,51 @@ std::shared_ptr<Plugin> Plugin::load(const CheckedFile& file, const HostServices
                                      const std::function<void(const char*)>& begin,
                                      const std::shared_ptr<Interposer>& interposer) {
   const std::string who = "plugin " + printable(file.named.string());
-  auto state = std::make_unique<State>();
-  state->path = file.named;
-  state->services = services;
-  state->host = make_host(state->services);
+  std::shared_ptr<Plugin> plugin(new Plugin);
+  plugin->path_ = file.named;
+  plugin->services_ = services;
+  plugin->host_ = make_host(plugin->services_);
   begin("its library was opened");
   const rt_plugin_entry_fn entry = open_library(file);
   begin("its entry ran");
   rt_negotiation negotiation;
-  const rt_plugin copy = copy_instance(*enter(entry, state->host, negotiation, who), who);
-  state->minor = negotiation.plugin_minor;
+  const rt_plugin copy = copy_instance(*enter(entry, plugin->host_, negotiation, who), who);
+  plugin->minor_ = negotiation.plugin_minor;
   require_slot(copy.shutdown, "shutdown", who);
-  state->instance = copy;  // from here on a refusal also calls shutdown
+  plugin->instance_ = copy;  // from here on a refusal also calls shutdown
   check_instance(copy, who);
   const auto text = [&](const char* value, const char* field) {
     return checked_text(value, kMaxTextLength, who + ": " + field);
   };
-  state->name = copy.name;
-  state->vendor = text(copy.vendor, "vendor");
-  state->version = text(copy.version, "version");
-  state->build_id = text(copy.build_id, "build_id");
-  state->description = text(copy.description, "description");
+  plugin->texts_.name = copy.name;
+  plugin->texts_.vendor = text(copy.vendor, "vendor");
+  plugin->texts_.version = text(copy.version, "version");
+  plugin->texts_.build_id = text(copy.build_id, "build_id");
+  plugin->texts_.description = text(copy.description, "description");
   begin("its tables were asked for");
-  state->tables = adopt_tables(copy, who);
+  plugin->tables_ = adopt_tables(copy, who);
   if (interposer != nullptr) {
-    state->interposed = interposer->wrap(state->name, copy.self, state->tables, state->minor);
-    state->tables = state->interposed->tables();
+    plugin->interposed_ =
+        interposer->wrap(plugin->texts_.name, copy.self, plugin->tables_, plugin->minor_);
+    plugin->tables_ = plugin->interposed_->tables();
   }
   begin("its options were asked for");
-  state->options = copy_options(copy, who);
-  if (state->tables.operations) {
+  plugin->options_ = copy_options(copy, who);
+  if (plugin->tables_.operations) {
     begin("its operations were asked for");
-    state->operations = copy_operations(*state->tables.operations, copy.self, who);
+    plugin->operations_ = copy_operations(*plugin->tables_.operations, copy.self, who);
   }
-  return std::shared_ptr<Plugin>(new Plugin(std::move(state)));
+  return plugin;
 }
 
-Plugin::Plugin(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Plugin::~Plugin() = default;
-
-const std::string& Plugin::name() const { return state_->name; }
-const std::string& Plugin::vendor() const { return state_->vendor; }
-const std::string& Plugin::version() const { return state_->version; }
-const std::string& Plugin::build_id() const { return state_->build_id; }
-const std::string& Plugin::description() const { return state_->description; }
-uint32_t Plugin::minor() const { return state_->minor; }
-const std::filesystem::path& Plugin::path() const { return state_->path; }
-void* Plugin::self() const {
-  return state_->interposed ? state_->interposed->self() : state_->instance->self;
-}
-void* Plugin::plain_self() const { return state_->instance->self; }
-void Plugin::name_object(const void* object, const std::string& text) const {
-  if (state_->interposed) state_->interposed->name(object, text);
-}
-
-const rt_device_api* Plugin::device_api() const {
-  return state_->tables.device ? &*state_->tables.device : nullptr;
-}
-const rt_kernel_api* Plugin::kernel_api() const {
-  return state_->tables.kernel ? &*state_->tables.kernel : nullptr;
-}
-const rt_communicator_api* Plugin::communicator_api() const {
-  return state_->tables.communicator ? &*state_->tables.communicator : nullptr;
-}
-const rt_capture_api* Plugin::capture_api() const {
-  return state_->tables.capture ? &*state_->tables.capture : nullptr;
-}
-const rt_native_api* Plugin::native_api() const {
-  return state_->tables.native ? &*state_->tables.native : nullptr;
-}
-const rt_reader_api* Plugin::reader_api() const {
-  return state_->tables.reader ? &*state_->tables.reader : nullptr;
-}
-const rt_operations_api* Plugin::operations_api() const {
-  return state_->tables.operations ? &*state_->tables.operations : nullptr;
-}
-const std::vector<OperationSpec>& Plugin::operations() const { return state_->operations; }
 std::vector<int64_t> Plugin::output_dims(const std::string& operation, const Operation& op) const {
   return host::output_dims(*operations_api(), plain_self(), "plugin " + name(), operation, op);
 }
-const std::vector<Plugin::OptionSpec>& Plugin::options() const { return state_->options; }
 
 void Plugin::log(int32_t level, const std::string& text) const noexcept {
-  state_->log(level, text);
+  quietly([&] {
+    if (services_.log) services_.log(level, name(), text);
+  });
 }
 
 }  // namespace plugins::host

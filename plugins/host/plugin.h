@@ -6,11 +6,13 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "plugins/host/interposer.h"
 #include "plugins/host/operation_set.h"
+#include "plugins/host/tables.h"
 #include "plugins/host/trust.h"
 #include "rt/capture.h"
 #include "rt/communicator.h"
@@ -62,40 +64,42 @@ class Plugin {
   Plugin(const Plugin&) = delete;
   Plugin& operator=(const Plugin&) = delete;
 
-  const std::string& name() const;
-  const std::string& vendor() const;
-  const std::string& version() const;
-  const std::string& build_id() const;
-  const std::string& description() const;
+  const std::string& name() const { return texts_.name; }
+  const std::string& vendor() const { return texts_.vendor; }
+  const std::string& version() const { return texts_.version; }
+  const std::string& build_id() const { return texts_.build_id; }
+  const std::string& description() const { return texts_.description; }
   // RT_ABI_MINOR of the headers that the plugin was compiled with; 0 for a plugin of the first
   // release. The host may use fields and values of later minor versions only for plugins that have
   // them.
-  uint32_t minor() const;
-  const std::filesystem::path& path() const;
+  uint32_t minor() const { return minor_; }
+  const std::filesystem::path& path() const { return path_; }
   // The first argument of the functions of the device and communicator tables. Without an
   // interposer it is rt_plugin.self.
-  void* self() const;
+  void* self() const { return interposed_ ? interposed_->self() : instance_->self; }
   // rt_plugin.self, the first argument of the functions that no interposer wraps: those of
   // rt.reader and rt.operations.
-  void* plain_self() const;
+  void* plain_self() const { return instance_->self; }
   // Gives an object of the plugin a name for the findings of the interposer: "layer 'conv1'". Does
   // nothing without one.
-  void name_object(const void* object, const std::string& text) const;
+  void name_object(const void* object, const std::string& text) const {
+    if (interposed_) interposed_->name(object, text);
+  }
 
   // The tables of the plugin, checked and complete; nullptr if the plugin does not offer the
   // interface.
-  const rt_device_api* device_api() const;
-  const rt_kernel_api* kernel_api() const;
-  const rt_communicator_api* communicator_api() const;
-  const rt_capture_api* capture_api() const;
-  const rt_native_api* native_api() const;
-  const rt_reader_api* reader_api() const;
-  const rt_operations_api* operations_api() const;
+  const rt_device_api* device_api() const { return offered(tables_.device); }
+  const rt_kernel_api* kernel_api() const { return offered(tables_.kernel); }
+  const rt_communicator_api* communicator_api() const { return offered(tables_.communicator); }
+  const rt_capture_api* capture_api() const { return offered(tables_.capture); }
+  const rt_native_api* native_api() const { return offered(tables_.native); }
+  const rt_reader_api* reader_api() const { return offered(tables_.reader); }
+  const rt_operations_api* operations_api() const { return offered(tables_.operations); }
 
   using OptionSpec = host::OptionSpec;
-  const std::vector<OptionSpec>& options() const;
+  const std::vector<OptionSpec>& options() const { return options_; }
   // The operations that the plugin brings.
-  const std::vector<OperationSpec>& operations() const;
+  const std::vector<OperationSpec>& operations() const { return operations_; }
   // The dims of the output of one of them that has no formula; see output_dims in operation_set.h.
   std::vector<int64_t> output_dims(const std::string& operation, const Operation& op) const;
 
@@ -104,9 +108,26 @@ class Plugin {
   void log(int32_t level, const std::string& text) const noexcept;
 
  private:
-  struct State;
-  explicit Plugin(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  struct Texts {
+    std::string name, vendor, version, build_id, description;
+  };
+
+  Plugin() = default;
+  template <typename Table>
+  static const Table* offered(const std::optional<Table>& table) {
+    return table ? &*table : nullptr;
+  }
+
+  std::filesystem::path path_;
+  HostServices services_;
+  rt_host host_{};
+  std::optional<rt_plugin> instance_;  // set from the entry on: the destructor calls shutdown
+  uint32_t minor_ = 0;
+  Texts texts_;
+  Tables tables_;
+  std::unique_ptr<InterposedPlugin> interposed_;
+  std::vector<OptionSpec> options_;
+  std::vector<OperationSpec> operations_;
 };
 
 }  // namespace plugins::host

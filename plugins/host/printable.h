@@ -17,10 +17,15 @@ namespace plugins::host {
 std::string printable(std::string_view text);
 
 // The same for a fixed array of the contract. The plugin may have forgotten the terminating NUL.
-// Text that does not fit any more is cut off.
+template <std::size_t N>
+std::string printable_array(const char (&text)[N]) {
+  return printable(std::string_view(text, strnlen(text, N)));
+}
+
+// The same in place. Text that does not fit any more is cut off.
 template <std::size_t N>
 void make_printable(char (&text)[N]) {
-  const std::string clean = printable(std::string_view(text, strnlen(text, N)));
+  const std::string clean = printable_array(text);
   const std::size_t length = std::min(clean.size(), N - 1);
   std::memcpy(text, clean.data(), length);
   std::memset(text + length, 0, N - length);

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <optional>
 #include <set>
+#include <sstream>
 
 #include "plugins/host/error.h"
 #include "plugins/host/loader.h"
@@ -20,12 +21,9 @@ namespace fs = std::filesystem;
 
 std::vector<fs::path> split_environment(const char* text) {
   std::vector<fs::path> paths;
-  std::string rest = text != nullptr ? text : "";
-  while (!rest.empty()) {
-    const std::size_t colon = std::min(rest.find(':'), rest.size());
-    if (colon > 0) paths.emplace_back(rest.substr(0, colon));
-    rest.erase(0, colon + 1);
-  }
+  std::istringstream entries(text != nullptr ? text : "");
+  for (std::string entry; std::getline(entries, entry, ':');)
+    if (!entry.empty()) paths.emplace_back(entry);
   return paths;
 }
 
@@ -148,6 +146,16 @@ std::vector<std::string> searched(const SearchPath& path) {
   return names;
 }
 
+// Whether the plugin says the word of itself, in letters of either case: "gpu" in "NVIDIA GPUs".
+bool describes(const PluginDescription& plugin, const std::string& word) {
+  const auto same = [](unsigned char a, unsigned char b) {
+    return std::tolower(a) == std::tolower(b);
+  };
+  const std::string& text = plugin.description;
+  return word.size() > 2 &&
+         std::search(text.begin(), text.end(), word.begin(), word.end(), same) != text.end();
+}
+
 }  // namespace
 
 SearchPath SearchPath::standard(std::vector<fs::path> configured) {
@@ -197,20 +205,6 @@ void Registry::add(const fs::path& path, ProbeResult result) {
   }
   plugins_.push_back(std::move(*result.description));
 }
-
-namespace {
-
-// Whether the plugin says the word of itself, in letters of either case: "gpu" in "NVIDIA GPUs".
-bool describes(const PluginDescription& plugin, const std::string& word) {
-  const auto same = [](unsigned char a, unsigned char b) {
-    return std::tolower(a) == std::tolower(b);
-  };
-  const std::string& text = plugin.description;
-  return word.size() > 2 &&
-         std::search(text.begin(), text.end(), word.begin(), word.end(), same) != text.end();
-}
-
-}  // namespace
 
 void Registry::log_rejections() const {
   if (!services_.log) return;
