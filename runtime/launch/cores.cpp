@@ -50,6 +50,16 @@ int count(const Cores& cores, size_t begin, size_t end) {
   return static_cast<int>(sum);
 }
 
+CoreShare share_of_processors(const RankEnvironment& rank) {
+  const Cores cores = allowed_cores();
+  if (rank.launcher_binds) {
+    const int processors = static_cast<int>(processors_of(launcher_of_this_process()).size());
+    if (count(cores, 0, cores.size()) < processors)
+      return share_of_bound(cores, processors, rank.local_size);
+  }
+  return share_of(cores, rank.local_rank, rank.local_size);
+}
+
 }  // namespace
 
 Cores allowed_cores() {
@@ -93,20 +103,6 @@ int threads_of(int ranks) {
   return within_quota(share_of(allowed_cores(), 0, ranks).threads, ranks,
                       system::processors_in_groups());
 }
-
-namespace {
-
-CoreShare share_of_processors(const RankEnvironment& rank) {
-  const Cores cores = allowed_cores();
-  if (rank.launcher_binds) {
-    const int processors = static_cast<int>(processors_of(launcher_of_this_process()).size());
-    if (count(cores, 0, cores.size()) < processors)
-      return share_of_bound(cores, processors, rank.local_size);
-  }
-  return share_of(cores, rank.local_rank, rank.local_size);
-}
-
-}  // namespace
 
 // Ranks of an outer launcher may be in control groups of their own. The quota is then divided among
 // more ranks than it serves, which costs speed and is not seen from here.

@@ -27,6 +27,16 @@ void note(const std::string& text) { std::fprintf(stderr, "warning: %s\n", text.
   _exit(static_cast<int>(ExitCode::kPlugin));
 }
 
+std::unique_ptr<DeviceWatch>& watch_of_process() {
+  static std::unique_ptr<DeviceWatch> watch;
+  return watch;
+}
+
+std::mutex& mutex_of_process() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 }  // namespace
 
 DeviceWatch::DeviceWatch(Options options)
@@ -81,20 +91,6 @@ void DeviceWatch::judge(const plugins::host::Silence& silence) {
                "process on it), then go on from the newest checkpoint with --resume auto; give "
                "device.timeout_s a larger value if a step takes that long");
 }
-
-namespace {
-
-std::unique_ptr<DeviceWatch>& watch_of_process() {
-  static std::unique_ptr<DeviceWatch> watch;
-  return watch;
-}
-
-std::mutex& mutex_of_process() {
-  static std::mutex mutex;
-  return mutex;
-}
-
-}  // namespace
 
 void watch_device(const plugins::host::Device& device, double timeout_s) {
   const std::lock_guard lock(mutex_of_process());

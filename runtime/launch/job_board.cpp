@@ -65,6 +65,16 @@ Note from_text(int rank, const std::string& text) {
   return note;
 }
 
+// A board that owns its store.
+class LauncherBoard : public StoreJobBoard {
+ public:
+  LauncherBoard(std::unique_ptr<Store> store, int world_size)
+      : StoreJobBoard(*store, world_size, "launcher/"), store_(std::move(store)) {}
+
+ private:
+  const std::unique_ptr<Store> store_;
+};
+
 }  // namespace
 
 void StoreJobBoard::post(const Note& note) {
@@ -89,20 +99,6 @@ std::vector<Note> StoreJobBoard::notes() {
   }
   return notes;
 }
-
-namespace {
-
-// A board that owns its store.
-class LauncherBoard : public StoreJobBoard {
- public:
-  LauncherBoard(std::unique_ptr<Store> store, int world_size)
-      : StoreJobBoard(*store, world_size, "launcher/"), store_(std::move(store)) {}
-
- private:
-  const std::unique_ptr<Store> store_;
-};
-
-}  // namespace
 
 std::shared_ptr<watch::JobBoard> launcher_board(const std::string& folder, int world_size) {
   return std::make_shared<LauncherBoard>(std::make_unique<FileStore>(folder), world_size);

@@ -31,47 +31,30 @@ constexpr milliseconds kLongestBeat{1000}, kShortestBeat{20};
 // Most work is short, so a waiting rank looks often at first.
 constexpr milliseconds kFirstLook{1};
 
-// Sets one key after the other, from a thread of its own, until it is destroyed.
-class Heartbeat {
- public:
-  Heartbeat(Store& store, std::string work, nanoseconds interval, nanoseconds timeout,
-            std::function<void()> on_late)
-      : store_(store),
-        work_(std::move(work)),
-        interval_(interval),
-        timeout_(timeout),
-        on_late_(std::move(on_late)),
-        thread_([this](const std::stop_token& stop) { run(stop); }) {}
-
- private:
-  void run(const std::stop_token& stop) {
-    const auto begin = Clock::now();
-    bool late = false;
-    std::mutex mutex;
-    std::condition_variable_any wake;
-    for (int64_t beat = 0; !stop.stop_requested();) {
-      try {
-        store_.set(beat_key(work_, beat), "");
-        ++beat;
-      } catch (const Error&) {
-        // The next attempt may succeed; the other ranks wait for several heartbeats before they
-        // give up.
-      }
-      if (!late && Clock::now() - begin > timeout_) {
-        late = true;
-        on_late_();
-      }
-      std::unique_lock lock(mutex);
-      wake.wait_for(lock, stop, interval_, [] { return false; });
+// Sets one key after the other until it is told to stop. Calls `on_late` once, when `timeout` has
+// passed.
+void keep_beating(const std::stop_token& stop, Store& store, const std::string& work,
+                  nanoseconds interval, nanoseconds timeout, const std::function<void()>& on_late) {
+  const auto begin = Clock::now();
+  bool late = false;
+  std::mutex mutex;
+  std::condition_variable_any wake;
+  for (int64_t beat = 0; !stop.stop_requested();) {
+    try {
+      store.set(beat_key(work, beat), "");
+      ++beat;
+    } catch (const Error&) {
+      // The next attempt may succeed; the other ranks wait for several heartbeats before they
+      // give up.
     }
+    if (!late && Clock::now() - begin > timeout) {
+      late = true;
+      on_late();
+    }
+    std::unique_lock lock(mutex);
+    wake.wait_for(lock, stop, interval, [] { return false; });
   }
-
-  Store& store_;
-  const std::string work_;
-  const nanoseconds interval_, timeout_;
-  const std::function<void()> on_late_;
-  std::jthread thread_;  // last, because it uses the other members
-};
+}
 
 }  // namespace
 
@@ -89,10 +72,14 @@ void MainWork::lead(const std::string& keys, const char* what, const std::functi
   {
     const watch::Watchdog::Shelter shelter(watchdog_);
     const SavingLock lock(options_.job_folder);
-    const auto beat = std::clamp<nanoseconds>(options_.silence / 8, kShortestBeat, kLongestBeat);
-    const Heartbeat heartbeat(store_, keys, beat, options_.timeout, [&] {
+    const auto interval =
+        std::clamp<nanoseconds>(options_.silence / 8, kShortestBeat, kLongestBeat);
+    const auto on_late = [&] {
       late = true;
       watchdog_.give_up(too_long);
+    };
+    const std::jthread heartbeat([&](const std::stop_token& stop) {
+      keep_beating(stop, store_, keys, interval, options_.timeout, on_late);
     });
     work();
   }

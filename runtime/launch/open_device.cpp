@@ -128,6 +128,27 @@ int index_of(const PluginDescription& plugin, const Wanted& wanted, int local_ra
   throw no_such_device(wanted.backend + ":" + wanted.stable_id);
 }
 
+Choice find_device(const config::Config& config, const Registry& registry, int local_rank,
+                   std::string* choice) {
+  for (const std::string& name : config.plugins.require) registry.require(name);
+  const Wanted wanted = device_of_rank(config, local_rank);
+  if (wanted.backend == "auto") return choose_backend(registry, wanted.index, local_rank, choice);
+  const PluginDescription& plugin = registry.require(wanted.backend);
+  return {&plugin, index_of(plugin, wanted, local_rank)};
+}
+
+std::shared_ptr<plugins::host::Device> open(const config::Config& config, const Registry& registry,
+                                            const PluginDescription& plugin, int index) {
+  plugins::host::DeviceOptions options;
+  options.threads = config.device.threads;
+  if (config.debug.deterministic) options.threads = std::max(1, options.threads);
+  if (const auto it = config.device.options.find(plugin.name); it != config.device.options.end())
+    options.options = it->second;
+  auto device = plugins::host::Device::open(registry.open(plugin.name), index, options);
+  watch_device(*device, config.device.timeout_s);
+  return device;
+}
+
 }  // namespace
 
 std::vector<const PluginDescription*> by_priority(const std::vector<PluginDescription>& plugins) {
@@ -163,41 +184,12 @@ std::shared_ptr<Registry> open_registry(const config::Config& config,
   return registry;
 }
 
-namespace {
-
-Choice find_device(const config::Config& config, const Registry& registry, int local_rank,
-                   std::string* choice) {
-  for (const std::string& name : config.plugins.require) registry.require(name);
-  const Wanted wanted = device_of_rank(config, local_rank);
-  if (wanted.backend == "auto") return choose_backend(registry, wanted.index, local_rank, choice);
-  const PluginDescription& plugin = registry.require(wanted.backend);
-  return {&plugin, index_of(plugin, wanted, local_rank)};
-}
-
-}  // namespace
-
 DeviceInfo choose_device(const config::Config& config, const Registry& registry, int local_rank,
                          std::string* choice) {
   const auto [plugin, index] = find_device(config, registry, local_rank, choice);
   if (index < static_cast<int>(plugin->devices.size())) return plugin->devices[index];
   return {plugin->name, index, {}};
 }
-
-namespace {
-
-std::shared_ptr<plugins::host::Device> open(const config::Config& config, const Registry& registry,
-                                            const PluginDescription& plugin, int index) {
-  plugins::host::DeviceOptions options;
-  options.threads = config.device.threads;
-  if (config.debug.deterministic) options.threads = std::max(1, options.threads);
-  if (const auto it = config.device.options.find(plugin.name); it != config.device.options.end())
-    options.options = it->second;
-  auto device = plugins::host::Device::open(registry.open(plugin.name), index, options);
-  watch_device(*device, config.device.timeout_s);
-  return device;
-}
-
-}  // namespace
 
 std::shared_ptr<plugins::host::Device> open_device(const config::Config& config,
                                                    const Registry& registry, int local_rank,

@@ -6,6 +6,7 @@
 #include "plugins/host/nearest.h"
 #include "plugins/host/options.h"
 #include "runtime/error.h"
+#include "runtime/row_of.h"
 
 namespace runtime::launch {
 
@@ -41,13 +42,6 @@ constexpr PluginSection kSections[] = {
     {"comm", [](const config::Config& c) { return c.comm.options; }, keys_of_communicator},
     {"dataset", [](const config::Config& c) { return c.dataset.options; }, keys_of_formats},
 };
-
-const PluginDescription* find(const std::vector<PluginDescription>& plugins,
-                              const std::string& name) {
-  const auto found = std::find_if(plugins.begin(), plugins.end(),
-                                  [&](const PluginDescription& p) { return p.name == name; });
-  return found == plugins.end() ? nullptr : &*found;
-}
 
 bool has_key(const Keys& keys, const std::string& name) {
   return std::any_of(keys.begin(), keys.end(), [&](const auto& key) { return key.key == name; });
@@ -88,7 +82,7 @@ std::vector<std::string> check_plugin_tables(const config::Config& config,
   std::vector<std::string> unused;
   for (const PluginSection& section : kSections) {
     for (const auto& [name, options] : section.tables(config)) {
-      if (const PluginDescription* const plugin = find(plugins, name)) {
+      if (const PluginDescription* const plugin = find_choice(plugins, name)) {
         check_table(section, *plugin, options);
       } else {
         unused.push_back("[" + std::string(section.name) + "." + name +

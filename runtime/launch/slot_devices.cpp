@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "plugins/host/nearest.h"
 #include "runtime/launch/open_device.h"
 
 namespace runtime::launch {
@@ -24,11 +25,9 @@ std::string name_of(const DeviceInfo& device, const Registry& registry) {
   return device.plugin + ":" + (keeps ? id : std::to_string(device.index));
 }
 
-// A setting of a list, as an argument of --set.
+// A setting of a list, which has an item, as an argument of --set.
 std::string list_setting(const std::string& key, const std::vector<std::string>& items) {
-  std::string text;
-  for (const std::string& item : items) text += (text.empty() ? "" : ", ") + item;
-  return key + "=[" + text + "]";
+  return key + "=[" + plugins::host::join_names(items) + "]";
 }
 
 }  // namespace

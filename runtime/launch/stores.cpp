@@ -157,26 +157,6 @@ void make_own_folder(const std::string& folder) {
       " is installed");
 }
 
-}  // namespace
-
-bool has_redis() {
-#ifdef RUNTIME_HAS_REDIS
-  return true;
-#else
-  return false;
-#endif
-}
-
-bool has_pmix() {
-#ifdef RUNTIME_HAS_PMIX
-  return true;
-#else
-  return false;
-#endif
-}
-
-namespace {
-
 // What a store is chosen by.
 struct Asked {
   const std::string &rendezvous, &address;
@@ -197,6 +177,22 @@ constexpr Row<StoreChoice (*)(const Asked&)> kRendezvous[] = {
     {"pmix", [](const Asked&) { return StoreChoice{.kind = Kind::kPmix}; }}};
 
 }  // namespace
+
+bool has_redis() {
+#ifdef RUNTIME_HAS_REDIS
+  return true;
+#else
+  return false;
+#endif
+}
+
+bool has_pmix() {
+#ifdef RUNTIME_HAS_PMIX
+  return true;
+#else
+  return false;
+#endif
+}
 
 std::vector<std::string> written_rendezvous() { return names_of_rows(kRendezvous); }
 

@@ -349,9 +349,7 @@ Ending Supervisor::run(const std::vector<ChildSpec>& specs) {
 }  // namespace
 
 bool is_stop_code(int exit_code) {
-  for (const int signal : kStops)
-    if (exit_code == 128 + signal) return true;
-  return false;
+  return std::ranges::find(kStops, exit_code - 128) != std::end(kStops);
 }
 
 Signals::Signals() {

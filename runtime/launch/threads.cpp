@@ -27,59 +27,42 @@ bool is_consequence() {
   }
 }
 
-// Keeps the exception that says why the ranks have ended.
-class Cause {
- public:
-  explicit Cause(const std::function<void()>& abort_all) : abort_all_(abort_all) {}
-
-  // Adds the exception that is being handled.
-  void add() {
-    const bool consequence = is_consequence();
-    bool first = false;
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      first = kept_ == nullptr;
-      if (first || (kept_is_consequence_ && !consequence)) {
-        kept_ = std::current_exception();
-        kept_is_consequence_ = consequence;
-      }
-    }
-    if (first && abort_all_) abort_all_();
-  }
-
-  void rethrow() const {
-    if (kept_ != nullptr) std::rethrow_exception(kept_);
-  }
-
- private:
-  const std::function<void()>& abort_all_;
-  std::mutex mutex_;
-  std::exception_ptr kept_;
-  bool kept_is_consequence_ = false;
-};
-
 }  // namespace
 
 void run_rank_threads(const RankThreads& threads) {
   const Cores cores = allowed_cores();
-  Cause cause(threads.abort_all);
+  std::mutex mutex;
+  std::exception_ptr cause;  // why the ranks have ended
+  bool cause_is_consequence = false;
+  // Keeps the exception that is being handled, if it says more than the one before.
+  const auto keep = [&] {
+    const bool consequence = is_consequence();
+    std::unique_lock lock(mutex);
+    const bool first = cause == nullptr;
+    if (first || (cause_is_consequence && !consequence)) {
+      cause = std::current_exception();
+      cause_is_consequence = consequence;
+    }
+    lock.unlock();
+    if (first && threads.abort_all) threads.abort_all();
+  };
   std::vector<std::jthread> running;  // joined at the end, whatever happens
   const auto run = [&](int rank) {
     try {
       apply(share_of(cores, rank, threads.ranks));
       threads.body(rank);
     } catch (...) {
-      cause.add();
+      keep();
     }
   };
   try {
     running.reserve(static_cast<size_t>(threads.ranks));
     for (int rank = 0; rank < threads.ranks; ++rank) running.emplace_back(run, rank);
   } catch (...) {  // the system gives no more threads
-    cause.add();
+    keep();
   }
   running.clear();
-  cause.rethrow();
+  if (cause != nullptr) std::rethrow_exception(cause);
 }
 
 }  // namespace runtime::launch
