@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "plugins/host/nearest.h"
 #include "runtime/analysis/job_plan.h"
 #include "runtime/analysis/least_time.h"
 #include "runtime/cli/say.h"
@@ -32,12 +33,6 @@ void print_table(const analysis::LeastTime& least) {
   table.print();
 }
 
-std::string list_of(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
 }  // namespace
 
 void show_kernels(train::StepPrograms& programs, const PlanArguments& arguments) {
@@ -60,7 +55,7 @@ void show_kernels(train::StepPrograms& programs, const PlanArguments& arguments)
       least.gap_seconds * 1e3, 100 * least.gap_seconds / least.seconds());
   if (!least.left_out.empty())
     say("not included, because the device does not tell their kernels: {}\n",
-        list_of(least.left_out));
+        plugins::host::join_names(least.left_out));
 }
 
 }  // namespace runtime::cli

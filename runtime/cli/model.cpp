@@ -42,47 +42,32 @@ std::string shape_of(const graph::Value& value) {
 
 // Consecutive nodes of a layer are one row. Parameters belong to the layer whose node reads them
 // first, so that a shared one counts once.
-class Rows {
- public:
-  Rows(const model::Network& network, const std::vector<std::string>& freeze)
-      : network_(network), freeze_(freeze) {}
-
-  std::vector<LayerRow> make() {
-    for (const graph::Node& node : network_.graph.nodes) add(node);
-    return std::move(rows_);
-  }
-
- private:
-  void add(const graph::Node& node) {
-    if (rows_.empty() || rows_.back().name != node.layer) {
-      rows_.emplace_back();
-      rows_.back().name = node.layer;
+std::vector<LayerRow> rows_of(const model::Network& network,
+                              const std::vector<std::string>& freeze) {
+  const graph::Graph& graph = network.graph;
+  std::vector<LayerRow> rows;
+  std::set<graph::ValueId> counted;
+  const auto add_parameter = [&](graph::ValueId storage) {
+    for (const model::Parameter& parameter : network.parameters) {
+      if (graph.storage(parameter.value) != storage || !counted.insert(storage).second) continue;
+      const int64_t count = graph::element_count(parameter.file_dims);
+      rows.back().parameters += count;
+      if (parameter.trainable && !step::matches_any(freeze, parameter.name))
+        rows.back().trained += count;
     }
-    LayerRow& row = rows_.back();
+  };
+  for (const graph::Node& node : graph.nodes) {
+    if (rows.empty() || rows.back().name != node.layer) rows.emplace_back().name = node.layer;
+    LayerRow& row = rows.back();
     const std::string operation(node.op);
     if (row.operations.find(operation) == std::string::npos)
       row.operations += (row.operations.empty() ? "" : ", ") + operation;
-    row.output = shape_of(network_.graph.value(node.outputs[0]));
-    row.flops += graph::flops_of_node(network_.graph, node);
-    for (const graph::ValueId input : node.inputs) add_parameter(row, input);
+    row.output = shape_of(graph.value(node.outputs[0]));
+    row.flops += graph::flops_of_node(graph, node);
+    for (const graph::ValueId input : node.inputs) add_parameter(graph.storage(input));
   }
-
-  void add_parameter(LayerRow& row, graph::ValueId input) {
-    const graph::ValueId storage = network_.graph.storage(input);
-    for (const model::Parameter& parameter : network_.parameters) {
-      if (network_.graph.storage(parameter.value) != storage || !counted_.insert(storage).second)
-        continue;
-      const int64_t count = graph::element_count(parameter.file_dims);
-      row.parameters += count;
-      if (parameter.trainable && !step::matches_any(freeze_, parameter.name)) row.trained += count;
-    }
-  }
-
-  const model::Network& network_;
-  const std::vector<std::string>& freeze_;
-  std::set<graph::ValueId> counted_;
-  std::vector<LayerRow> rows_;
-};
+  return rows;
+}
 
 void print(const std::vector<LayerRow>& rows) {
   using Kind = terminal::Column::Kind;
@@ -146,7 +131,7 @@ void show_model(const ConfigArguments& arguments) {
   const config::Config config = arguments.load();
   const model::Model model = model::model_from_config(config.model);
   const model::Network network = model::build_network(model, {.training = false});
-  const std::vector<LayerRow> rows = Rows(network, config.model.freeze).make();
+  const std::vector<LayerRow> rows = rows_of(network, config.model.freeze);
   int64_t parameters = 0, trained = 0;
   double flops = 0;
   for (const LayerRow& row : rows) {

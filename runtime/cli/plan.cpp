@@ -31,25 +31,15 @@ using system::mib;
 using terminal::Table;
 using Kind = terminal::Column::Kind;
 
-const char* post_op_name(const graph::PostOp& p) {
-  switch (p.kind) {
-    case RT_POST_BIAS:
-      return "bias";
-    case RT_POST_ACTIVATION:
-      return "activation";
-    case RT_POST_RESIDUAL_ADD:
-      return "residual add";
-    case RT_POST_STORE:
-      return "store";
-    default:
-      return "activation backward";
-  }
-}
+// By RT_POST_*.
+constexpr const char* kPostOps[] = {
+    "", "bias", "activation", "residual add", "activation backward", "store"};
+static_assert(std::size(kPostOps) == RT_POST_STORE + 1);
 
 std::string fused(const Node& node) {
   std::string text;
   for (const graph::PostOp& p : node.post_ops)
-    text += std::string(text.empty() ? "" : ", ") + post_op_name(p);
+    text += std::string(text.empty() ? "" : ", ") + kPostOps[p.kind];
   return text;
 }
 
@@ -113,14 +103,6 @@ void print_buffers(const exec::MemoryReport& m) {
   table.print();
 }
 
-double count_parameters(const step::StepValues& values) {
-  double count = 0;
-  for (const model::Parameter& parameter : values.parameters)
-    count +=
-        parameter.trainable ? static_cast<double>(graph::element_count(parameter.file_dims)) : 0;
-  return count;
-}
-
 // Prints what rank 0 computes in a step and where its values are in memory. Returns the program.
 const exec::Program& print_rank(train::StepPrograms& programs, const std::string& ranks) {
   const train::StepProgram& p = programs.any_compiled();
@@ -129,8 +111,8 @@ const exec::Program& print_rank(train::StepPrograms& programs, const std::string
   const int64_t passes = parallel::micro_steps(batch, programs.setup().strategy.batch);
   const auto rows =
       static_cast<double>(parallel::rows_of_rank(batch, programs.setup().strategy.batch).size());
-  say("{} on {} ({}), batch {}{}, {:.0f} parameters\n\n", programs.setup().config.name, device.id(),
-      device.properties().name, batch, ranks, count_parameters(p.values));
+  say("{} on {} ({}), batch {}{}, {} parameters\n\n", programs.setup().config.name, device.id(),
+      device.properties().name, batch, ranks, session::count_trainable(p.values.parameters));
   print_operations(p.program->graph(), device);
   const double flops = graph::step_flops(p.program->graph(), passes);
   say("\n{} operations, {:.2f} GFLOP a step, {:.2f} MFLOP a sample{}{}\n",

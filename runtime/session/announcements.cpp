@@ -16,15 +16,6 @@ namespace {
 // not pay.
 constexpr int64_t kFewSamples = 16;
 
-// The number of trainable parameters of the whole model, frozen ones included.
-int64_t parameter_count(const train::RankModel& model) {
-  int64_t count = 0;
-  for (const model::Parameter& parameter : model.values().parameters) {
-    if (parameter.trainable) count += graph::element_count(parameter.file_dims);
-  }
-  return count;
-}
-
 // Why the run has made no step, and how to train longer; "" if it has made one.
 std::string nothing_left(const Session& s, const train::RunResult& result, int64_t max_steps) {
   if (!s.resumed || result.steps != s.resumed->manifest.state.step) return "";
@@ -69,10 +60,10 @@ void announce_begin(const Session& s, train::Reporter& reporter) {
   for (const std::string& sentence : {train::batch_advice(s.config, *s.data.train),
                                       train::target_advice(s.config, *s.data.train)})
     if (!sentence.empty()) reporter.note("warning: " + sentence);
-  reporter.note("training " + s.config.name + " on " + s.device->id() + " (" +
-                s.device->properties().name +
-                "): " + std::to_string(parameter_count(s.programs->rank_model())) +
-                " parameters, " + s.data.train->description());
+  reporter.note(
+      "training " + s.config.name + " on " + s.device->id() + " (" + s.device->properties().name +
+      "): " + std::to_string(count_trainable(s.programs->rank_model().values().parameters)) +
+      " parameters, " + s.data.train->description());
   for (const std::string& note : s.data.notes) reporter.note("note: " + note);
   const int ranks = s.rank.place.world_size;
   if (ranks > 1) {

@@ -146,6 +146,14 @@ analysis::Planner Session::planner() const {
   return p;
 }
 
+int64_t count_trainable(const std::vector<model::Parameter>& parameters) {
+  int64_t count = 0;
+  for (const model::Parameter& parameter : parameters) {
+    if (parameter.trainable) count += graph::element_count(parameter.file_dims);
+  }
+  return count;
+}
+
 analysis::SearchProgress search_progress() {
   using Clock = std::chrono::steady_clock;
   return [said = Clock::now()](size_t done, size_t all, const parallel::Mesh& next) mutable {

@@ -73,6 +73,9 @@ analysis::Planner make_planner(const config::Config& config, const data::Dataset
                                std::shared_ptr<plugins::host::Device> fallback,
                                const launch::PlannedRanks& ranks);
 
+// The number of trainable parameters of the whole model, frozen ones included.
+int64_t count_trainable(const std::vector<model::Parameter>& parameters);
+
 // Prints on the standard error output what the programs made so far compute otherwise than asked
 // for: operations of another device, composed operations. For commands without a log.
 void print_notes(const train::StepPrograms& programs);

@@ -40,7 +40,7 @@ class Reporter {
   // A message that appears once.
   virtual void note(const std::string& text) = 0;
   // Called after every step.
-  virtual void step(const Metrics& metrics, int64_t step_in_epoch, int64_t steps_per_epoch) = 0;
+  virtual void step(const Metrics&, int64_t /*step_in_epoch*/, int64_t /*steps_per_epoch*/) {}
   // Called before each of the `batches` of a validation that this rank computes; `batch` counts
   // from 0. The metrics are those of the step before.
   virtual void validation(const Metrics&, int64_t /*batch*/, int64_t /*batches*/) {}

@@ -82,7 +82,6 @@ class FileReporter : public Reporter {
  public:
   FileReporter(const std::string& path, std::ostream& warnings) : file_(path, warnings) {}
   void note(const std::string&) override {}
-  void step(const Metrics&, int64_t, int64_t) override {}
   void finish() override { file_.finish(); }
 
  protected:

@@ -84,26 +84,53 @@ bool is_shown_line(const Metrics& m) { return m.validation_loss && !m.epoch_seco
 // ... and every other epoch at its end, with the mean loss and the rate of the epoch.
 bool is_shown_epoch(const Metrics& m) { return !m.validation_loss || m.epoch_seconds; }
 
-class ProgressBar : public Reporter {
+// A reporter on a stream that may fail.
+class Printed : public Reporter {
+ public:
+  Printed(std::ostream& out, std::ostream& warnings) : out_(out), failure_(kProgress, warnings) {}
+  void finish() override { failure_.throw_if_any<OutputError>(); }
+
+ protected:
+  void print(const std::string& text) {
+    out_ << text << std::endl;
+    failure_.look(out_);
+  }
+
+  std::ostream& out_;
+  WriteFailure failure_;
+};
+
+// Notes, and a line for each validation and each epoch.
+class EpochLines : public Printed {
+ public:
+  EpochLines(std::ostream& out, std::ostream& warnings, int64_t epochs)
+      : Printed(out, warnings), epochs_(epochs) {}
+  void note(const std::string& text) override { print(text); }
+  void line(const Metrics& m) override {
+    if (is_shown_line(m)) note(line_text(m, epochs_));
+  }
+  void epoch(const Metrics& m) override {
+    if (is_shown_epoch(m)) note(line_text(m, epochs_));
+  }
+
+ protected:
+  const int64_t epochs_;
+};
+
+// Draws the bar below them. Lines during an epoch are not kept on the screen, but for validations.
+class ProgressBar : public EpochLines {
  public:
   ProgressBar(std::ostream& out, std::ostream& warnings, int64_t epochs, int64_t total_steps,
               TerminalStyle style)
-      : out_(out),
-        failure_(kProgress, warnings),
-        epochs_(epochs),
-        total_steps_(total_steps),
-        style_(std::move(style)) {}
+      : EpochLines(out, warnings, epochs), total_steps_(total_steps), style_(std::move(style)) {}
 
   ~ProgressBar() override { clear(); }
 
   void note(const std::string& text) override {
     clear();
     const bool marked = style_.colour && text.starts_with("warning");
-    out_ << (marked ? "\x1b[33m" : "") << fitted(text) << (marked ? "\x1b[0m" : "") << std::endl;
-    failure_.look(out_);
+    print((marked ? "\x1b[33m" : "") + fitted(text) + (marked ? "\x1b[0m" : ""));
   }
-
-  void finish() override { failure_.throw_if_any<OutputError>(); }
 
   void step(const Metrics& m, int64_t step_in_epoch, int64_t steps_per_epoch) override {
     const Clock::time_point now = Clock::now();
@@ -129,21 +156,7 @@ class ProgressBar : public Reporter {
          formatted(" validation, batch %ld/%ld  training loss %.4f", batch + 1, batches, m.loss));
   }
 
-  // Lines during an epoch are not kept on the screen, but for validations.
-  void line(const Metrics& m) override {
-    if (is_shown_line(m)) print(m);
-  }
-  void epoch(const Metrics& m) override {
-    if (is_shown_epoch(m)) print(m);
-  }
-
  private:
-  void print(const Metrics& m) {
-    clear();
-    out_ << fitted(line_text(m, epochs_)) << std::endl;
-    failure_.look(out_);
-  }
-
   int columns() const { return style_.columns ? style_.columns() : 0; }
   std::string fitted(const std::string& text) const { return terminal::folded(text, columns()); }
 
@@ -175,37 +188,10 @@ class ProgressBar : public Reporter {
     drawn_ = false;
   }
 
-  std::ostream& out_;
-  WriteFailure failure_;
-  int64_t epochs_, total_steps_, first_step_ = -1;
+  int64_t total_steps_, first_step_ = -1;
   const TerminalStyle style_;
   Clock::time_point begin_ = Clock::now(), last_{};
   bool drawn_ = false;
-};
-
-class EpochLines : public Reporter {
- public:
-  EpochLines(std::ostream& out, std::ostream& warnings, int64_t epochs)
-      : out_(out), failure_(kProgress, warnings), epochs_(epochs) {}
-  void note(const std::string& text) override { print(text); }
-  void step(const Metrics&, int64_t, int64_t) override {}
-  void line(const Metrics& m) override {
-    if (is_shown_line(m)) print(line_text(m, epochs_));
-  }
-  void epoch(const Metrics& m) override {
-    if (is_shown_epoch(m)) print(line_text(m, epochs_));
-  }
-  void finish() override { failure_.throw_if_any<OutputError>(); }
-
- private:
-  void print(const std::string& text) {
-    out_ << text << std::endl;
-    failure_.look(out_);
-  }
-
-  std::ostream& out_;
-  WriteFailure failure_;
-  const int64_t epochs_;
 };
 
 class Silence : public Reporter {
@@ -214,29 +200,20 @@ class Silence : public Reporter {
   void note(const std::string& text) override {
     if (text.starts_with("warning")) warnings_ << text << std::endl;
   }
-  void step(const Metrics&, int64_t, int64_t) override {}
   void line(const Metrics&) override {}
 
  private:
   std::ostream& warnings_;
 };
 
-class JsonLines : public Reporter {
+class JsonLines : public Printed {
  public:
-  JsonLines(std::ostream& out, std::ostream& notes)
-      : out_(out), notes_(notes), failure_(kProgress, notes) {}
+  JsonLines(std::ostream& out, std::ostream& notes) : Printed(out, notes), notes_(notes) {}
   void note(const std::string& text) override { notes_ << text << std::endl; }
-  void step(const Metrics&, int64_t, int64_t) override {}
-  void line(const Metrics& metrics) override {
-    out_ << to_json(metrics) << std::endl;
-    failure_.look(out_);
-  }
-  void finish() override { failure_.throw_if_any<OutputError>(); }
+  void line(const Metrics& metrics) override { print(to_json(metrics)); }
 
  private:
-  std::ostream& out_;
   std::ostream& notes_;
-  WriteFailure failure_;
 };
 
 class Tee : public Reporter {
