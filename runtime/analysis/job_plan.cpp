@@ -13,7 +13,7 @@
 #include "runtime/parallel/efficiency.h"
 #include "runtime/step/ranks.h"
 #include "runtime/train/checkpoint/rank_state.h"
-#include "runtime/train/step_programs.h"
+#include "runtime/train/rank/step_programs.h"
 
 namespace runtime::analysis {
 

@@ -7,7 +7,7 @@
 
 #include "runtime/median.h"
 #include "runtime/system/available_memory.h"
-#include "runtime/train/step_programs.h"
+#include "runtime/train/rank/step_programs.h"
 
 namespace runtime::analysis {
 

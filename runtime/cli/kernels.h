@@ -3,7 +3,7 @@
 #define RUNTIME_CLI_KERNELS_H_
 
 #include "runtime/cli/commands.h"
-#include "runtime/train/step_programs.h"
+#include "runtime/train/rank/step_programs.h"
 
 namespace runtime::cli {
 

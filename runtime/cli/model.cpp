@@ -22,7 +22,7 @@
 #include "runtime/terminal/table.h"
 #include "runtime/train/open.h"
 #include "runtime/train/plugin_records.h"
-#include "runtime/train/step_programs.h"
+#include "runtime/train/rank/step_programs.h"
 
 namespace runtime::cli {
 

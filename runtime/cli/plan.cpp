@@ -19,7 +19,7 @@
 #include "runtime/system/available_memory.h"
 #include "runtime/terminal/table.h"
 #include "runtime/train/open.h"
-#include "runtime/train/step_programs.h"
+#include "runtime/train/rank/step_programs.h"
 
 namespace runtime::cli {
 

@@ -22,7 +22,7 @@
 #include "runtime/train/formatted.h"
 #include "runtime/train/open.h"
 #include "runtime/train/options.h"
-#include "runtime/train/step_programs.h"
+#include "runtime/train/rank/step_programs.h"
 
 namespace runtime::cli {
 

@@ -8,7 +8,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/data/dataset.h"
 #include "runtime/launch/job.h"
-#include "runtime/train/step_programs.h"
+#include "runtime/train/rank/step_programs.h"
 #include "runtime/train/trainer.h"
 
 namespace runtime::cli {

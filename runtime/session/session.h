@@ -16,7 +16,7 @@
 #include "runtime/launch/job.h"
 #include "runtime/train/checkpoint/checkpoints.h"
 #include "runtime/train/open.h"
-#include "runtime/train/step_programs.h"
+#include "runtime/train/rank/step_programs.h"
 #include "runtime/train/trainer.h"
 
 namespace runtime::session {

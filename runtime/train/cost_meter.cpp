@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "runtime/train/step_programs.h"
+#include "runtime/train/rank/step_programs.h"
 
 namespace runtime::train {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime/data/batch.h"
-#include "runtime/train/step_programs.h"
+#include "runtime/train/rank/step_programs.h"
 
 namespace runtime::train {
 

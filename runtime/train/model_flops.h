@@ -2,7 +2,7 @@
 #ifndef RUNTIME_TRAIN_MODEL_FLOPS_H_
 #define RUNTIME_TRAIN_MODEL_FLOPS_H_
 
-#include "runtime/train/rank_setup.h"
+#include "runtime/train/rank/rank_setup.h"
 
 namespace runtime::train {
 

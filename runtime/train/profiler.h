@@ -11,7 +11,7 @@
 #include "runtime/exec/clock_offset.h"
 #include "runtime/exec/span_recorder.h"
 #include "runtime/train/device_meter.h"
-#include "runtime/train/step_programs.h"
+#include "runtime/train/rank/step_programs.h"
 
 namespace runtime::train {
 

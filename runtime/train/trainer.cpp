@@ -19,11 +19,11 @@
 #include "runtime/train/loss_mean.h"
 #include "runtime/train/loss_window.h"
 #include "runtime/train/metrics/validation_metrics.h"
-#include "runtime/train/micro_steps.h"
 #include "runtime/train/options.h"
-#include "runtime/train/parameters/weight_average.h"
-#include "runtime/train/parameters/whole_parameters.h"
-#include "runtime/train/step_programs.h"
+#include "runtime/train/rank/micro_steps.h"
+#include "runtime/train/rank/step_programs.h"
+#include "runtime/train/rank/weight_average.h"
+#include "runtime/train/rank/whole_parameters.h"
 #include "runtime/train/weights.h"
 
 namespace runtime::train {

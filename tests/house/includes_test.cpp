@@ -194,6 +194,7 @@ const std::map<std::string, std::vector<std::string>> kLibraries = {
     {"jerror.h", {"runtime/data/image_jpeg.cpp"}},
     {"hiredis/", {"runtime/launch/"}},
     {"pmix.h", {"runtime/launch/"}},
+    {"arpa/", {"runtime/launch/"}},
     {"netdb.h", {"runtime/launch/"}},
     {"netinet/", {"runtime/launch/"}},
     {"dlfcn.h", {"plugins/host/"}},

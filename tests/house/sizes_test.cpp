@@ -30,13 +30,13 @@ constexpr size_t kLongHeaderLines = 150;
 // a number when code goes; when one has to rise, say why in the commit. runtime/README.md has the
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
-    {"plugins/host", 4120},     {"plugins/include", 864},    {"plugins/sdk", 2684},
+    {"plugins/host", 4133},     {"plugins/include", 864},    {"plugins/sdk", 2684},
     {"plugins/validate", 2393}, {"runtime/analysis", 1461},  {"runtime/cli", 3213},
     {"runtime/config", 4170},   {"runtime/data", 6499},      {"runtime/exchange", 1560},
-    {"runtime/exec", 4086},     {"runtime/graph", 5483},     {"runtime/launch", 4605},
+    {"runtime/exec", 4086},     {"runtime/graph", 5483},     {"runtime/launch", 4626},
     {"runtime/model", 2230},    {"runtime/parallel", 3329},  {"runtime/session", 1448},
     {"runtime/step", 1636},     {"runtime/system", 538},     {"runtime/tensor", 694},
-    {"runtime/terminal", 419},  {"runtime/tokenizer", 2161}, {"runtime/train", 7097},
+    {"runtime/terminal", 419},  {"runtime/tokenizer", 2161}, {"runtime/train", 7098},
     {"runtime/watch", 1349},
 };
 // The same for all other folders, with scripts. Tests have a twentieth more than they need today,

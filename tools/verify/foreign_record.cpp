@@ -12,7 +12,7 @@
 #include "runtime/graph/operation_set.h"
 #include "runtime/model/network.h"
 #include "runtime/train/options.h"
-#include "runtime/train/step_programs.h"
+#include "runtime/train/rank/step_programs.h"
 #include "runtime/train/weights.h"
 
 namespace runtime::verify {

@@ -11,7 +11,7 @@
 #include "runtime/graph/host_operations.h"
 #include "runtime/graph/operation_set.h"
 #include "runtime/graph/print.h"
-#include "runtime/train/micro_steps.h"
+#include "runtime/train/rank/micro_steps.h"
 #include "tools/verify/corruption_detector.h"
 #include "tools/verify/shrink.h"
 

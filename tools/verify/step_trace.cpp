@@ -8,7 +8,7 @@
 
 #include "runtime/error.h"
 #include "runtime/exec/device_target.h"
-#include "runtime/train/micro_steps.h"
+#include "runtime/train/rank/micro_steps.h"
 #include "tools/verify/judge.h"
 
 namespace runtime::verify {

@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "runtime/exec/encode.h"
-#include "runtime/train/micro_steps.h"
+#include "runtime/train/rank/micro_steps.h"
 #include "runtime/train/weights.h"
 #include "tools/verify/reduce.h"
 

@@ -5,9 +5,9 @@
 #include <chrono>
 
 #include "runtime/train/loss_mean.h"
-#include "runtime/train/micro_steps.h"
 #include "runtime/train/open.h"
-#include "runtime/train/step_programs.h"
+#include "runtime/train/rank/micro_steps.h"
+#include "runtime/train/rank/step_programs.h"
 
 namespace runtime::train {
 

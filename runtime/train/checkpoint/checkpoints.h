@@ -11,7 +11,7 @@
 #include "runtime/config/config.h"
 #include "runtime/data/dataset.h"
 #include "runtime/train/checkpoint/saver.h"
-#include "runtime/train/parameters/rank_model.h"
+#include "runtime/train/rank/rank_model.h"
 
 namespace runtime::train {
 
@@ -31,8 +31,8 @@ Resumed open_checkpoint(const std::filesystem::path& path, exec::Collectives* co
 // from which the run would go on. Every rank calls it; nullptr: one rank.
 void check_newest(const std::filesystem::path& folder, exec::Collectives* collectives);
 
-// What was decided in the run that was saved, as far as it fits this number of ranks, for the setup
-// of this one and in it. `rank` is that of the job.
+// Both functions take over what was decided in the run that was saved, as far as it fits this
+// number of ranks. `rank` is that of the job.
 exec::CompileOptions with_decisions(exec::CompileOptions options, const Resumed& from, int rank);
 void take_decisions(RankSetup& setup, const Resumed& from);
 

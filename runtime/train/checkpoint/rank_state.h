@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/train/checkpoint/assembly.h"
-#include "runtime/train/parameters/rank_model.h"
+#include "runtime/train/rank/rank_model.h"
 
 namespace runtime::train {
 

@@ -12,7 +12,7 @@
 
 #include "runtime/train/checkpoint/files.h"
 #include "runtime/train/checkpoint/kept_state.h"
-#include "runtime/train/parameters/rank_model.h"
+#include "runtime/train/rank/rank_model.h"
 
 namespace runtime::train {
 

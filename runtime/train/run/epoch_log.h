@@ -10,10 +10,10 @@
 #include "runtime/train/checkpoint/saved_state.h"
 #include "runtime/train/device_meter.h"
 #include "runtime/train/loss_mean.h"
+#include "runtime/train/rank/step_programs.h"
 #include "runtime/train/reporter.h"
 #include "runtime/train/run/loss_checks.h"
 #include "runtime/train/run/result.h"
-#include "runtime/train/step_programs.h"
 #include "runtime/train/trainer.h"
 
 namespace runtime::train {

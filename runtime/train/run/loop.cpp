@@ -12,13 +12,13 @@
 #include "runtime/train/cost_meter.h"
 #include "runtime/train/loss_mean.h"
 #include "runtime/train/open.h"
+#include "runtime/train/rank/step_programs.h"
 #include "runtime/train/run/epoch_log.h"
 #include "runtime/train/run/loss_checks.h"
 #include "runtime/train/run/run_folder.h"
 #include "runtime/train/run/stop_agreement.h"
 #include "runtime/train/run/validator.h"
 #include "runtime/train/schedule.h"
-#include "runtime/train/step_programs.h"
 
 namespace runtime::train {
 

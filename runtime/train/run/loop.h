@@ -9,9 +9,9 @@
 #include "runtime/config/config.h"
 #include "runtime/data/open.h"
 #include "runtime/train/checkpoint/checkpoints.h"
+#include "runtime/train/rank/step_programs.h"
 #include "runtime/train/reporter.h"
 #include "runtime/train/run/result.h"
-#include "runtime/train/step_programs.h"
 #include "runtime/train/trainer.h"
 
 namespace runtime::train {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "runtime/train/rank_setup.h"
+#include "runtime/train/rank/rank_setup.h"
 
 namespace runtime::train {
 

@@ -10,7 +10,7 @@
 #include "runtime/launch/open_device.h"
 #include "runtime/step/ranks.h"
 #include "runtime/train/checkpoint/rank_state.h"
-#include "runtime/train/step_programs.h"
+#include "runtime/train/rank/step_programs.h"
 #include "tests/runtime/train/job.h"
 #include "tests/runtime/train/ranks_nets.h"
 

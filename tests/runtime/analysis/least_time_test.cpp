@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "runtime/train/open.h"
-#include "runtime/train/step_programs.h"
+#include "runtime/train/rank/step_programs.h"
 #include "tests/runtime/support/devices.h"
 
 namespace runtime::analysis {

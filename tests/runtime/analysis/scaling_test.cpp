@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 
 #include "runtime/session/reports/screen.h"
+#include "runtime/train/rank/step_programs.h"
 #include "runtime/train/run/loop.h"
-#include "runtime/train/step_programs.h"
 #include "tests/runtime/exec/local_ranks.h"
 #include "tests/runtime/train/job.h"
 

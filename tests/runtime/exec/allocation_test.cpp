@@ -8,7 +8,7 @@
 #include "runtime/graph/autodiff.h"
 #include "runtime/graph/fuse.h"
 #include "runtime/train/open.h"
-#include "runtime/train/step_programs.h"
+#include "runtime/train/rank/step_programs.h"
 #include "runtime/train/trainer.h"
 #include "tests/runtime/exec/malloc_count.h"
 #include "tests/runtime/support/devices.h"

@@ -12,7 +12,7 @@
 #include "runtime/parallel/efficiency.h"
 #include "runtime/step/ranks.h"
 #include "runtime/train/open.h"
-#include "runtime/train/step_programs.h"
+#include "runtime/train/rank/step_programs.h"
 #include "tests/runtime/train/mesh_nets.h"
 
 namespace runtime::train {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime/train/open.h"
-#include "runtime/train/step_programs.h"
+#include "runtime/train/rank/step_programs.h"
 #include "runtime/train/trainer.h"
 #include "tests/runtime/support/devices.h"
 #include "tests/runtime/support/graph_run.h"

@@ -11,7 +11,7 @@
 #include "runtime/exec/encode.h"
 #include "runtime/row_of.h"
 #include "runtime/session/reports/screen.h"
-#include "runtime/train/step_programs.h"
+#include "runtime/train/rank/step_programs.h"
 #include "runtime/train/weights.h"
 #include "tests/runtime/train/job.h"
 #include "tests/runtime/train/mesh_nets.h"

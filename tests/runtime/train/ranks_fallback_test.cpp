@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "runtime/train/step_programs.h"
+#include "runtime/train/rank/step_programs.h"
 #include "tests/runtime/train/job.h"
 #include "tests/runtime/train/mesh_nets.h"
 

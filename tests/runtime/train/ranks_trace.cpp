@@ -12,7 +12,7 @@
 #include "runtime/step/compile_step.h"
 #include "runtime/step/ranks.h"
 #include "runtime/train/open.h"
-#include "runtime/train/step_programs.h"
+#include "runtime/train/rank/step_programs.h"
 #include "runtime/train/trainer.h"
 #include "tests/runtime/train/job.h"
 

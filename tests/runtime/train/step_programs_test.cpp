@@ -1,5 +1,5 @@
 // Checks that loss, inputs and classes fit the data, and tied weights.
-#include "runtime/train/step_programs.h"
+#include "runtime/train/rank/step_programs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

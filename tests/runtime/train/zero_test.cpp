@@ -8,7 +8,7 @@
 #include "runtime/launch/job.h"
 #include "runtime/launch/open_device.h"
 #include "runtime/step/ranks.h"
-#include "runtime/train/step_programs.h"
+#include "runtime/train/rank/step_programs.h"
 #include "runtime/train/weights.h"
 #include "tests/runtime/train/job.h"
 #include "tests/runtime/train/llama_net.h"

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/train/open.h"
-#include "runtime/train/step_programs.h"
+#include "runtime/train/rank/step_programs.h"
 #include "tests/runtime/support/devices.h"
 
 namespace runtime::verify {

@@ -7,8 +7,8 @@
 
 #include "runtime/error.h"
 #include "runtime/step/ranks.h"
+#include "runtime/train/rank/step_programs.h"
 #include "runtime/train/run/loop.h"
-#include "runtime/train/step_programs.h"
 #include "tests/runtime/exec/local_ranks.h"
 #include "tests/runtime/train/job.h"
 #include "tests/runtime/train/settings.h"

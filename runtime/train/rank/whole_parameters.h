@@ -1,11 +1,11 @@
 // Whole parameters and gradients of a model that is divided among ranks.
-#ifndef RUNTIME_TRAIN_PARAMETERS_WHOLE_PARAMETERS_H_
-#define RUNTIME_TRAIN_PARAMETERS_WHOLE_PARAMETERS_H_
+#ifndef RUNTIME_TRAIN_RANK_WHOLE_PARAMETERS_H_
+#define RUNTIME_TRAIN_RANK_WHOLE_PARAMETERS_H_
 
 #include <cstddef>
 #include <vector>
 
-#include "runtime/train/parameters/rank_model.h"
+#include "runtime/train/rank/rank_model.h"
 
 namespace runtime::train {
 
@@ -43,4 +43,4 @@ class WholeParameters {
 
 }  // namespace runtime::train
 
-#endif  // RUNTIME_TRAIN_PARAMETERS_WHOLE_PARAMETERS_H_
+#endif  // RUNTIME_TRAIN_RANK_WHOLE_PARAMETERS_H_

@@ -1,11 +1,11 @@
 // The moving average of the weights, optimizer.average_decay.
-#ifndef RUNTIME_TRAIN_PARAMETERS_WEIGHT_AVERAGE_H_
-#define RUNTIME_TRAIN_PARAMETERS_WEIGHT_AVERAGE_H_
+#ifndef RUNTIME_TRAIN_RANK_WEIGHT_AVERAGE_H_
+#define RUNTIME_TRAIN_RANK_WEIGHT_AVERAGE_H_
 
 #include <cstddef>
 #include <vector>
 
-#include "runtime/train/parameters/whole_parameters.h"
+#include "runtime/train/rank/whole_parameters.h"
 
 namespace runtime::train {
 
@@ -35,4 +35,4 @@ class WeightAverage {
 
 }  // namespace runtime::train
 
-#endif  // RUNTIME_TRAIN_PARAMETERS_WEIGHT_AVERAGE_H_
+#endif  // RUNTIME_TRAIN_RANK_WEIGHT_AVERAGE_H_

@@ -1,5 +1,5 @@
 // Reads the configuration as the setup of one rank: types, training, strategy.
-#include "runtime/train/rank_setup.h"
+#include "runtime/train/rank/rank_setup.h"
 
 #include <algorithm>
 

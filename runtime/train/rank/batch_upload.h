@@ -1,14 +1,14 @@
 // Copies a batch to where a program reads it.
-#ifndef RUNTIME_TRAIN_BATCH_UPLOAD_H_
-#define RUNTIME_TRAIN_BATCH_UPLOAD_H_
+#ifndef RUNTIME_TRAIN_RANK_BATCH_UPLOAD_H_
+#define RUNTIME_TRAIN_RANK_BATCH_UPLOAD_H_
 
 #include <string>
 #include <vector>
 
 #include "runtime/data/loader.h"
 #include "runtime/exec/upload.h"
-#include "runtime/train/rank_setup.h"
-#include "runtime/train/step_program.h"
+#include "runtime/train/rank/rank_setup.h"
+#include "runtime/train/rank/step_program.h"
 
 namespace runtime::train {
 
@@ -43,4 +43,4 @@ class BatchUpload {
 
 }  // namespace runtime::train
 
-#endif  // RUNTIME_TRAIN_BATCH_UPLOAD_H_
+#endif  // RUNTIME_TRAIN_RANK_BATCH_UPLOAD_H_

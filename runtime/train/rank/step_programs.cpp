@@ -1,5 +1,5 @@
 // Compiles the program of a step form when it first occurs, over buffers that all forms share.
-#include "runtime/train/step_programs.h"
+#include "runtime/train/rank/step_programs.h"
 
 #include <algorithm>
 

@@ -1,16 +1,15 @@
 // What one rank holds of the model and of the optimizer's state.
-#ifndef RUNTIME_TRAIN_PARAMETERS_RANK_MODEL_H_
-#define RUNTIME_TRAIN_PARAMETERS_RANK_MODEL_H_
+#ifndef RUNTIME_TRAIN_RANK_RANK_MODEL_H_
+#define RUNTIME_TRAIN_RANK_RANK_MODEL_H_
 
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "plugins/host/drain.h"
 #include "runtime/exec/storage.h"
-#include "runtime/train/rank_setup.h"
-#include "runtime/train/step_program.h"
+#include "runtime/train/rank/rank_setup.h"
+#include "runtime/train/rank/step_program.h"
 
 namespace runtime::train {
 
@@ -41,6 +40,9 @@ class RankModel {
       : setup_(setup),
         stream_(setup.device->create_stream()),
         storage_(setup.device, setup.planned) {}
+
+  RankModel(const RankModel&) = delete;
+  RankModel& operator=(const RankModel&) = delete;
 
   // Takes the places from a program of setup().form_with_parameters(); later calls do nothing. The
   // next two functions throw InternalError before.
@@ -80,4 +82,4 @@ class RankModel {
 
 }  // namespace runtime::train
 
-#endif  // RUNTIME_TRAIN_PARAMETERS_RANK_MODEL_H_
+#endif  // RUNTIME_TRAIN_RANK_RANK_MODEL_H_

@@ -1,5 +1,5 @@
 // Cuts and joins parameters along the tensor axis and ZeRO's partitions.
-#include "runtime/train/parameters/whole_parameters.h"
+#include "runtime/train/rank/whole_parameters.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,5 +1,5 @@
 // Converts the numbers of a batch to the types of the step, and queues their copies.
-#include "runtime/train/batch_upload.h"
+#include "runtime/train/rank/batch_upload.h"
 
 #include <algorithm>
 #include <cstring>

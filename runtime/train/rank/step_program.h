@@ -1,6 +1,6 @@
 // One compiled step form.
-#ifndef RUNTIME_TRAIN_STEP_PROGRAM_H_
-#define RUNTIME_TRAIN_STEP_PROGRAM_H_
+#ifndef RUNTIME_TRAIN_RANK_STEP_PROGRAM_H_
+#define RUNTIME_TRAIN_RANK_STEP_PROGRAM_H_
 
 #include <memory>
 
@@ -24,4 +24,4 @@ struct StepProgram {
 
 }  // namespace runtime::train
 
-#endif  // RUNTIME_TRAIN_STEP_PROGRAM_H_
+#endif  // RUNTIME_TRAIN_RANK_STEP_PROGRAM_H_

@@ -1,8 +1,8 @@
 // The loop over the micro-steps of a global batch.
-#ifndef RUNTIME_TRAIN_MICRO_STEPS_H_
-#define RUNTIME_TRAIN_MICRO_STEPS_H_
+#ifndef RUNTIME_TRAIN_RANK_MICRO_STEPS_H_
+#define RUNTIME_TRAIN_RANK_MICRO_STEPS_H_
 
-#include "runtime/train/step_programs.h"
+#include "runtime/train/rank/step_programs.h"
 
 namespace runtime::train {
 
@@ -25,4 +25,4 @@ void for_each_micro_step(StepPrograms& programs, step::Purpose purpose, const da
 
 }  // namespace runtime::train
 
-#endif  // RUNTIME_TRAIN_MICRO_STEPS_H_
+#endif  // RUNTIME_TRAIN_RANK_MICRO_STEPS_H_

@@ -1,5 +1,5 @@
 // Finds the places of parameters in a program, and copies them from and to the device.
-#include "runtime/train/parameters/rank_model.h"
+#include "runtime/train/rank/rank_model.h"
 
 #include <cstring>
 

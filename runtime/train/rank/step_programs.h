@@ -1,6 +1,6 @@
 // The programs of a rank, one for each step form, over shared storage.
-#ifndef RUNTIME_TRAIN_STEP_PROGRAMS_H_
-#define RUNTIME_TRAIN_STEP_PROGRAMS_H_
+#ifndef RUNTIME_TRAIN_RANK_STEP_PROGRAMS_H_
+#define RUNTIME_TRAIN_RANK_STEP_PROGRAMS_H_
 
 #include <map>
 #include <string>
@@ -10,10 +10,10 @@
 #include "plugins/host/drain.h"
 #include "runtime/data/loader.h"
 #include "runtime/step/compile_step.h"
-#include "runtime/train/batch_upload.h"
-#include "runtime/train/parameters/rank_model.h"
-#include "runtime/train/rank_setup.h"
-#include "runtime/train/step_program.h"
+#include "runtime/train/rank/batch_upload.h"
+#include "runtime/train/rank/rank_model.h"
+#include "runtime/train/rank/rank_setup.h"
+#include "runtime/train/rank/step_program.h"
 
 namespace runtime::train {
 
@@ -72,4 +72,4 @@ const std::vector<step::StepForm>& full_step(StepPrograms& programs);
 
 }  // namespace runtime::train
 
-#endif  // RUNTIME_TRAIN_STEP_PROGRAMS_H_
+#endif  // RUNTIME_TRAIN_RANK_STEP_PROGRAMS_H_

@@ -1,5 +1,5 @@
 // Fills the moving average with the weights at the start, and puts it in their place and back.
-#include "runtime/train/parameters/weight_average.h"
+#include "runtime/train/rank/weight_average.h"
 
 #include "runtime/step/optimizer.h"
 

@@ -1,6 +1,6 @@
 // What one rank trains and how its step is cut: all that is known before anything is compiled.
-#ifndef RUNTIME_TRAIN_RANK_SETUP_H_
-#define RUNTIME_TRAIN_RANK_SETUP_H_
+#ifndef RUNTIME_TRAIN_RANK_RANK_SETUP_H_
+#define RUNTIME_TRAIN_RANK_RANK_SETUP_H_
 
 #include <memory>
 #include <optional>
@@ -73,4 +73,4 @@ void check_model(const config::Config& config, const data::SampleSpec& spec);
 
 }  // namespace runtime::train
 
-#endif  // RUNTIME_TRAIN_RANK_SETUP_H_
+#endif  // RUNTIME_TRAIN_RANK_RANK_SETUP_H_
