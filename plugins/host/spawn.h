@@ -27,7 +27,7 @@ struct Spawn {
   std::vector<std::string> arguments;  // the first one is the program's name
   // "NAME=value", all variables of the process; empty: those of this process.
   std::vector<std::string> environment;
-  // Descriptors of this process, with their numbers in the new one.
+  // Descriptors of this process, with their numbers in the new one; at most seven.
   std::vector<std::pair<int, int>> descriptors = {};
   std::vector<int> blocked_signals = {};
   // The signal that the kernel sends when the calling *thread* ends; 0: none.
@@ -37,7 +37,7 @@ struct Spawn {
 };
 
 // The result: the number of the process, or the system's error. If `id` is above 0 beside an error,
-// there is a process and the program could not be executed in it; it has been waited for.
+// there was a process in which the program could not be executed.
 struct Spawned {
   pid_t id = -1;
   int error = 0;

@@ -15,8 +15,7 @@ namespace runtime::launch {
 using FileDescriptor = plugins::host::Descriptor;
 
 // What start() needs to know about a process.
-// The kernel also sends end_signal, which ends the process at once, when this process dies. It is
-// SIGTERM for a launcher of other processes.
+// end_signal ends the process at once; it is SIGTERM for a launcher of other processes.
 struct ChildSpec : plugins::host::Spawn {
   ChildSpec() { end_signal = SIGKILL; }
 

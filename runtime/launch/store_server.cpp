@@ -1,8 +1,8 @@
 // One loop over poll() that reads requests and answers them, at once or when a key is set.
 #include "runtime/launch/store_server.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -14,6 +14,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <new>
+#include <system_error>
 #include <vector>
 
 #include "runtime/launch/store.h"
@@ -31,6 +33,10 @@ constexpr std::chrono::seconds kHelloTime{5};
 constexpr std::size_t kMostStrangers = 128;
 constexpr std::size_t kMostBytes = std::size_t{256} << 20;  // of all keys and values
 constexpr int kQueued = 1024;  // connections that the kernel keeps for accept()
+// A connection is not read while so many bytes of it wait to be handled or sent. A request fits.
+constexpr std::size_t kMostUnsent = 2 * kLargestValue;
+constexpr std::size_t kMostClients = 20000;  // connections of ranks
+constexpr std::chrono::milliseconds kBreath{20};
 
 [[noreturn]] void cannot_listen(int port, int error) {
   throw CommunicationError(
@@ -42,38 +48,27 @@ constexpr int kQueued = 1024;  // connections that the kernel keeps for accept()
            : "; choose another port, or another comm.rendezvous"));
 }
 
-bool is_loopback(const sockaddr* address) {
-  if (address->sa_family == AF_INET)
-    return (ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr) >> 24) == 127;
-  return address->sa_family == AF_INET6 &&
-         IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
-}
-
-// The address of the loopback interface that `host` names, or every address: then `host` becomes
-// one that this process can reach.
+// The loopback address that `host` is, or every address: then `host` becomes a name under which
+// this process reaches itself.
 std::vector<sockaddr_storage> addresses_for(std::string& host, int port) {
-  std::vector<sockaddr_storage> found;
-  const auto add = [&](const void* address, std::size_t bytes) {
-    std::memcpy(&found.emplace_back(), address, bytes);
-  };
-  addrinfo hints{}, *list = nullptr;
-  hints.ai_socktype = SOCK_STREAM;
-  if (::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list) == 0) {
-    for (const addrinfo* a = list; a != nullptr; a = a->ai_next)
-      if (is_loopback(a->ai_addr) && found.empty()) add(a->ai_addr, a->ai_addrlen);
-    ::freeaddrinfo(list);
+  sockaddr_in6 of6{};
+  of6.sin6_family = AF_INET6;
+  of6.sin6_port = htons(static_cast<uint16_t>(port));
+  sockaddr_in of4{};
+  of4.sin_family = AF_INET;
+  of4.sin_port = of6.sin6_port;
+  const bool is4 = ::inet_pton(AF_INET, host.c_str(), &of4.sin_addr) == 1 &&
+                   ntohl(of4.sin_addr.s_addr) >> 24 == 127;
+  const bool is6 = ::inet_pton(AF_INET6, host.c_str(), &of6.sin6_addr) == 1 &&
+                   IN6_IS_ADDR_LOOPBACK(&of6.sin6_addr);
+  if (!is4 && !is6) {
+    host = "localhost";
+    of6.sin6_addr = in6addr_any;
+    of4.sin_addr.s_addr = htonl(INADDR_ANY);  // where the kernel has no IPv6
   }
-  if (!found.empty()) return found;
-  host = "localhost";
-  sockaddr_in6 all6{};
-  all6.sin6_family = AF_INET6;
-  all6.sin6_addr = in6addr_any;
-  all6.sin6_port = htons(static_cast<uint16_t>(port));
-  sockaddr_in all4{};
-  all4.sin_family = AF_INET;
-  all4.sin_port = htons(static_cast<uint16_t>(port));
-  add(&all6, sizeof all6);
-  add(&all4, sizeof all4);  // where the kernel has no IPv6
+  std::vector<sockaddr_storage> found;
+  if (!is4) std::memcpy(&found.emplace_back(), &of6, sizeof of6);
+  if (!is6) std::memcpy(&found.emplace_back(), &of4, sizeof of4);
   return found;
 }
 
@@ -131,51 +126,67 @@ StoreServer::StoreServer(const std::string& host, int port, std::string secret)
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_BLOCK, &all, &before);
-  thread_ = std::thread([this] { run(); });
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& refused) {
+    error = refused.code().value();
+  }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!thread_.joinable()) cannot_listen(port, error);
 }
 
 StoreServer::~StoreServer() {
-  stop_.close();
+  while (::write(stop_.get(), "", 1) < 0 && errno == EINTR) continue;
   thread_.join();
 }
 
 void StoreServer::run() {
-  std::optional<Clock::time_point> end;
-  for (;;) {
-    std::vector<pollfd> files = {{end ? -1 : stopped_.get(), POLLIN, 0},
-                                 {end ? -1 : listener_.get(), POLLIN, 0}};
-    for (const Client& c : clients_)
-      files.push_back(
-          {c.socket.get(), static_cast<short>(POLLIN | (c.out.empty() ? 0 : POLLOUT)), 0});
-    constexpr int kTick = 50;  // ms; the waits of clients end to within this
-    ::poll(files.data(), files.size(), kTick);
-    auto file = files.begin() + 2;
-    for (Client& client : clients_) {
-      const short events = (file++)->revents;
-      if ((events & (POLLIN | POLLHUP | POLLERR)) != 0) receive(client);
+  for (bool more = true; more;) {
+    try {
+      more = go_on();
+    } catch (const std::bad_alloc&) {
+      std::this_thread::sleep_for(kBreath);
     }
-    const auto now = Clock::now();
-    end_waits(now);
-    for (Client& client : clients_) send(client);
-    clients_.remove_if([&](const Client& c) {
-      return c.lost || (c.over && c.out.empty()) || (!c.known && now - c.since > kHelloTime);
-    });
-    if (files[1].revents != 0) accept_all();
-    if (files[0].revents != 0) end = now + kLinger;
-    const bool any = std::any_of(clients_.begin(), clients_.end(),
-                                 [](const Client& client) { return client.known; });
-    if (end && (!any || now >= *end)) return;
   }
+}
+
+// Waits for something to do, and does it. Returns false at the end.
+bool StoreServer::go_on() {
+  std::vector<pollfd> files = {{end_ ? -1 : stopped_.get(), POLLIN, 0},
+                               {end_ ? -1 : listener_.get(), POLLIN, 0}};
+  for (const Client& c : clients_) {
+    const bool reads = c.in.size() + c.out.size() < kMostUnsent;
+    files.push_back({c.socket.get(),
+                     static_cast<short>((reads ? POLLIN : 0) | (c.out.empty() ? 0 : POLLOUT)), 0});
+  }
+  constexpr int kTick = 50;  // ms; the waits of clients end to within this
+  ::poll(files.data(), files.size(), kTick);
+  auto file = files.begin() + 2;
+  for (Client& client : clients_)
+    if (((file++)->revents & (POLLIN | POLLHUP | POLLERR)) != 0) receive(client);
+  const auto now = Clock::now();
+  end_waits(now);
+  for (Client& client : clients_) send(client);
+  clients_.remove_if([&](const Client& c) {
+    return c.lost || (c.over && c.out.empty()) || (!c.known && now - c.since > kHelloTime);
+  });
+  if (files[1].revents != 0) accept_all();
+  if (files[0].revents != 0) end_ = now + kLinger;
+  const bool any = std::any_of(clients_.begin(), clients_.end(),
+                               [](const Client& client) { return client.known; });
+  return !end_ || (any && now < *end_);
 }
 
 void StoreServer::accept_all() {
   for (std::size_t i = 0; i < kMostStrangers; ++i) {
     Descriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     const auto is_stranger = [](const Client& client) { return !client.known; };
-    if (!socket && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+    if (!socket && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
       clients_.remove_if(is_stranger);  // out of descriptors, perhaps because of them
+      std::this_thread::sleep_for(kBreath);
+    }
     if (!socket) return;
+    if (clients_.size() >= kMostClients) continue;
     if (std::count_if(clients_.begin(), clients_.end(), is_stranger) >=
         static_cast<std::ptrdiff_t>(kMostStrangers))
       clients_.erase(std::find_if(clients_.begin(), clients_.end(), is_stranger));
@@ -204,8 +215,9 @@ void StoreServer::send(Client& client) {
 }
 
 void StoreServer::handle(Client& client) {
-  if (!client.known && !handle_hello(client)) return;
-  while (!client.over && client.awaited.empty() && handle_request(client)) continue;
+  if (client.lost || (!client.known && !handle_hello(client))) return;
+  while (client.awaited.empty() && client.out.size() < kMostUnsent && handle_request(client))
+    continue;
 }
 
 // Returns whether the client may go on.

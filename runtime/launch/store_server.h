@@ -5,6 +5,7 @@
 #include <chrono>
 #include <list>
 #include <map>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -17,9 +18,9 @@ namespace runtime::launch {
 // Equivalent to: the server of torch.distributed.TCPStore.
 class StoreServer {
  public:
-  // Listens on the port (0: any free one): on the loopback interface if `host` is an address of it,
-  // else on all interfaces, because a name such as that of a service need not be an address of this
-  // machine. Throws CommunicationError.
+  // Listens on the port (0: any free one): on the loopback interface if `host` is written as an
+  // address of it, else on all interfaces, because a name need not be an address of this machine
+  // (that of a service), or not one that other machines reach. Throws CommunicationError.
   StoreServer(const std::string& host, int port, std::string secret);
   // Waits for at most `kLinger` until all ranks have ended their connections, because a rank that
   // ends a little later may still ask.
@@ -30,7 +31,7 @@ class StoreServer {
   int port() const { return port_; }
   // The host under which this process itself finds it.
   const std::string& own_host() const { return own_host_; }
-  static constexpr std::chrono::seconds kLinger{3};
+  static constexpr std::chrono::seconds kLinger{10};
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -46,6 +47,7 @@ class StoreServer {
   };
 
   void run();
+  bool go_on();
   void accept_all();
   void receive(Client& client);
   void send(Client& client);
@@ -58,7 +60,8 @@ class StoreServer {
   const std::string secret_;
   std::string own_host_;
   int port_ = 0;
-  plugins::host::Descriptor listener_, stop_, stopped_;  // stop_: closed to end the thread
+  plugins::host::Descriptor listener_, stop_, stopped_;  // a byte in stop_ ends the thread
+  std::optional<Clock::time_point> end_;                 // of the linger
   std::map<std::string, std::string> values_;
   std::size_t bytes_ = 0;  // of all keys and values
   std::list<Client> clients_;

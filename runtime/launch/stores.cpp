@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <system_error>
 
 #include "runtime/launch/file_store.h"
@@ -93,17 +92,18 @@ std::optional<StoreChoice> at_master(const GetVariable& get) {
                      .address = kTcpScheme + (bare ? "[" + host + "]" : host) + ":" + port};
 }
 
-// RUNTIME_SECRET, or what the file RUNTIME_SECRET_FILE holds, without the end of its line.
+// RUNTIME_SECRET, or the first line of the file RUNTIME_SECRET_FILE.
 std::string secret_of(const GetVariable& get) {
   const std::string path = text_of(get, "RUNTIME_SECRET_FILE");
   if (path.empty()) return text_of(get, "RUNTIME_SECRET");
+  std::string secret;
   std::ifstream file(path, std::ios::binary);
-  std::string secret(std::istreambuf_iterator<char>(file), {});
-  if (!file.is_open() || file.bad())
-    throw ConfigurationError("RUNTIME_SECRET_FILE: cannot read " + path +
-                             "; give the path of a file that this user can read on every machine");
-  while (secret.ends_with('\n') || secret.ends_with('\r')) secret.pop_back();
-  return secret;
+  std::getline(file, secret);
+  if (secret.ends_with('\r')) secret.pop_back();
+  if (!secret.empty()) return secret;
+  throw ConfigurationError("RUNTIME_SECRET_FILE: " + path +
+                           " has no secret in its first line, or cannot be read; give the path of "
+                           "a file that this user can read on every machine");
 }
 
 // torchrun in a step of srun inherits srun's PMIx namespace, which is not that of the ranks. Only
@@ -201,7 +201,8 @@ StoreChoice choose_store(const std::string& rendezvous, const std::string& addre
   if (ranks.world_size == 1) return {};
   StoreChoice choice =
       find_row("comm.rendezvous", rendezvous, kRendezvous).value({rendezvous, address, ranks, get});
-  choice.run_hint = run_hint(get);
+  // The store of rank 0 is that of one job; MASTER_ADDR may be another name on each machine.
+  if (choice.kind != Kind::kTcp) choice.run_hint = run_hint(get);
   choice.leads = ranks.rank == 0;
   if (choice.kind == Kind::kTcp) choice.secret = secret_of(get);
   // If nothing else tells the jobs on this machine apart, their parents do: ranks of one mpiexec

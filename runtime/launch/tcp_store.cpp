@@ -27,10 +27,15 @@ using Clock = std::chrono::steady_clock;
 
 constexpr const char* kGone =
     "rank 0, which keeps it, has ended or cannot be reached: see its output";
+constexpr const char* kAbsent =
+    "see that rank 0 runs on that host with the same rendezvous, and that no firewall closes the "
+    "port; raise comm.init_timeout_s if it starts later";
 // A rank that waits for a key asks again after this, so that it notices when rank 0 is gone.
 constexpr auto kLongestWait = 1000ms;
+// A connection that was lost is made again within this.
+constexpr auto kAgain = 500ms;
 
-// Thrown if the connection is lost; a new connection may succeed.
+// Throws that the connection is lost; a new connection may succeed.
 [[noreturn]] void drop(const std::string& doing, int error) {
   throw std::system_error(error, std::generic_category(), doing);
 }
@@ -88,18 +93,16 @@ TcpStore::TcpStore(Options options) : options_(std::move(options)) {
                              "', expected tcp://host:port with the host of rank 0 and a free port "
                              "there, e.g. tcp://10.0.0.1:29500");
   }
+  if (options_.secret.size() > kMostSecret)
+    throw ConfigurationError("the secret of the job (RUNTIME_SECRET, RUNTIME_SECRET_FILE) has " +
+                             std::to_string(options_.secret.size()) + " bytes, expected at most " +
+                             std::to_string(kMostSecret));
   if (options_.leads) {
     server_ = std::make_unique<StoreServer>(host_, port, options_.secret);
     port_ = std::to_string(server_->port());
   }
   // Rank 0 may start later, or its name be known later.
-  looking_.socket = connect(Clock::now() + options_.come, /*patient=*/true);
-}
-
-// The connections end first, so that the server does not wait for them.
-TcpStore::~TcpStore() {
-  looking_.socket.close();
-  waiting_.socket.close();
+  idle_.push_back(connect(Clock::now() + options_.come, kAbsent));
 }
 
 std::string TcpStore::description() const {
@@ -130,14 +133,18 @@ plugins::host::Descriptor TcpStore::dial(Deadline deadline) {
       error = errno;
       continue;
     }
-    await(socket.get(), POLLOUT, std::min(deadline, Clock::now() + 3s));
-    ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &bytes);
+    try {
+      await(socket.get(), POLLOUT, std::min(deadline, Clock::now() + 3s));
+      ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &bytes);
+    } catch (const std::system_error& silent) {
+      error = silent.code().value();  // another address may answer
+    }
     if (error == 0) return socket;
   }
   drop("connecting", error);
 }
 
-plugins::host::Descriptor TcpStore::connect(Deadline deadline, bool patient) {
+plugins::host::Descriptor TcpStore::connect(Deadline deadline, const char* remedy) {
   for (std::string why;;) {
     char reply = 0;
     try {
@@ -155,17 +162,13 @@ plugins::host::Descriptor TcpStore::connect(Deadline deadline, bool patient) {
     if (reply == kWrongSecret)
       fail("it refused the secret of this rank",
            "give all ranks the same RUNTIME_SECRET, or the same file in RUNTIME_SECRET_FILE");
-    if (!patient || Clock::now() + 50ms >= deadline)
-      fail(
-          "cannot connect: " + why,
-          "see that rank 0 runs on that host with the same rendezvous, and that no firewall closes "
-          "the port; raise comm.init_timeout_s if it starts later");
+    if (Clock::now() + 50ms >= deadline) fail("cannot connect: " + why, remedy);
     std::this_thread::sleep_for(50ms);
   }
 }
 
-TcpStore::Answer TcpStore::ask(Connection& connection, char kind, std::chrono::milliseconds wait,
-                               const std::string& key, const std::string& value) {
+TcpStore::Answer TcpStore::ask(char kind, std::chrono::milliseconds wait, const std::string& key,
+                               const std::string& value) {
   if (key.empty() || key.size() > kMostKey || value.size() > kLargestValue)
     fail("the key '" + key.substr(0, 100) + "' or its value is too long", "this is a fault");
   std::string request(1, kind);
@@ -173,19 +176,26 @@ TcpStore::Answer TcpStore::ask(Connection& connection, char kind, std::chrono::m
        {static_cast<std::size_t>(wait.count()), key.size(), value.size()})
     add_number(request, number);
   request += key + value;
-  const std::lock_guard lock(connection.mutex);
   const Deadline deadline = Clock::now() + wait + options_.answer;
+  plugins::host::Descriptor socket;
+  if (const std::lock_guard lock(mutex_); !idle_.empty()) {
+    socket = std::move(idle_.back());
+    idle_.pop_back();
+  }
   // A connection that was used before may have been lost; the request is then repeated once.
-  for (bool reused = static_cast<bool>(connection.socket);; reused = false) {
+  for (bool reused = static_cast<bool>(socket);; reused = false) {
     try {
-      if (!reused) connection.socket = connect(deadline, /*patient=*/false);
-      send_all(connection.socket.get(), request, deadline);
-      const std::string head = receive_all(connection.socket.get(), kAnswerHead, deadline);
+      if (!reused) socket = connect(std::min(deadline, Clock::now() + kAgain), kGone);
+      send_all(socket.get(), request, deadline);
+      const std::string head = receive_all(socket.get(), kAnswerHead, deadline);
       const std::size_t bytes = number_at(head, 1);
       if (bytes > kLargestValue) drop("reading its answer", EPROTO);
-      return {head[0], receive_all(connection.socket.get(), bytes, deadline)};
+      Answer answer{head[0], receive_all(socket.get(), bytes, deadline)};
+      const std::lock_guard lock(mutex_);
+      idle_.push_back(std::move(socket));
+      return answer;
     } catch (const std::system_error& error) {
-      connection.socket.close();
+      socket.close();
       if (!reused || error.code().value() == ETIMEDOUT)
         fail(error.what() + std::string(" (limit ") +
                  plugins::host::seconds_text(wait + options_.answer) + ")",
@@ -195,12 +205,12 @@ TcpStore::Answer TcpStore::ask(Connection& connection, char kind, std::chrono::m
 }
 
 void TcpStore::set(const std::string& key, const std::string& value) {
-  if (ask(looking_, kSet, 0ms, key, value).kind == kFull)
+  if (ask(kSet, 0ms, key, value).kind == kFull)
     fail("it is full", "this is a fault: a job stores a few kilobytes for each rank");
 }
 
 std::optional<std::string> TcpStore::try_get(const std::string& key) {
-  Answer answer = ask(looking_, kGet, 0ms, key);
+  Answer answer = ask(kGet, 0ms, key);
   if (answer.kind != kFound) return std::nullopt;
   return std::move(answer.value);
 }
@@ -210,7 +220,7 @@ std::optional<std::string> TcpStore::wait_for(const std::string& key,
   const Deadline deadline = Clock::now() + std::min<std::chrono::nanoseconds>(at_most, 24h);
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-    Answer answer = ask(waiting_, kGet, std::clamp(left, 0ms, kLongestWait), key);
+    Answer answer = ask(kGet, std::clamp(left, 0ms, kLongestWait), key);
     if (answer.kind == kFound) return std::move(answer.value);
     if (left <= 0ms) return std::nullopt;
   }

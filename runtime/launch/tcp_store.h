@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "plugins/host/descriptor.h"
 #include "runtime/launch/store.h"
@@ -26,7 +27,6 @@ class TcpStore : public Store {
   };
   // Throws ConfigurationError for another form of address.
   explicit TcpStore(Options options);
-  ~TcpStore() override;
 
   void set(const std::string& key, const std::string& value) override;
   std::optional<std::string> try_get(const std::string& key) override;
@@ -36,27 +36,24 @@ class TcpStore : public Store {
 
  private:
   using Deadline = std::chrono::steady_clock::time_point;
-  // Threads that wait for a key do not hold up those that only look.
-  struct Connection {
-    std::mutex mutex;
-    plugins::host::Descriptor socket;
-  };
   struct Answer {
     char kind = 0;
     std::string value;
   };
 
   plugins::host::Descriptor dial(Deadline deadline);
-  // `patient`: goes on trying until the deadline.
-  plugins::host::Descriptor connect(Deadline deadline, bool patient);
-  Answer ask(Connection& connection, char kind, std::chrono::milliseconds wait,
-             const std::string& key, const std::string& value = "");
+  // Goes on trying until the deadline. `remedy`: what to do if that is in vain.
+  plugins::host::Descriptor connect(Deadline deadline, const char* remedy);
+  Answer ask(char kind, std::chrono::milliseconds wait, const std::string& key,
+             const std::string& value = "");
   [[noreturn]] void fail(const std::string& what, const std::string& remedy) const;
 
   const Options options_;
   std::string host_, port_;
   std::unique_ptr<StoreServer> server_;  // on rank 0
-  Connection looking_, waiting_;
+  // Connections that no thread uses now: one that waits for a key does not hold up the others.
+  std::mutex mutex_;
+  std::vector<plugins::host::Descriptor> idle_;
 };
 
 }  // namespace runtime::launch

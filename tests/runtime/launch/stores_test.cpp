@@ -141,10 +141,14 @@ TEST(Stores, ASecretIsAVariableOrAFile) {
   EXPECT_EQ(secret({}), "");
   EXPECT_EQ(secret({{"RUNTIME_SECRET", "said"}}), "said");
   EXPECT_EQ(secret({{"RUNTIME_SECRET", "said"}, {"RUNTIME_SECRET_FILE", path}}), "of a file");
-  EXPECT_THAT(message_of<ConfigurationError>([&] {
-                secret({{"RUNTIME_SECRET_FILE", path + ".not"}});
-              }),
-              HasSubstr("RUNTIME_SECRET_FILE: cannot read " + path + ".not"));
+  std::ofstream(folder.path() / "empty") << "";
+  for (const std::string& none :
+       {path + ".not", (folder.path() / "empty").string(), folder.path().string()}) {
+    EXPECT_THAT(message_of<ConfigurationError>([&] {
+                  secret({{"RUNTIME_SECRET_FILE", none}});
+                }),
+                HasSubstr("RUNTIME_SECRET_FILE: " + none + " has no secret"));
+  }
 }
 
 TEST(Stores, TheFolderOfAUserIsHisAlone) {
