@@ -9,7 +9,7 @@
 namespace runtime::config {
 
 std::string Position::text() const {
-  const std::string name = file ? *file : std::string();
+  std::string name = file ? *file : std::string();
   if (line == 0) return name;
   return name + ":" + std::to_string(line) + ":" + std::to_string(column);
 }

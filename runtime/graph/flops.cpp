@@ -58,9 +58,9 @@ double products_of_dots(const Graph& graph, const Node& node, size_t first, doub
     const int64_t seen = std::max<int64_t>(i + k[1] - q[1] + 1, 0);
     pairs += static_cast<double>(window > 0 ? std::min(seen, window) : seen);
   }
+  const int64_t value_columns = v[2] / (shared > 0 ? shared : heads) * heads;
   const double columns =
-      by_width * static_cast<double>(q[2]) +
-      by_value * static_cast<double>(v[2] / (shared > 0 ? shared : heads) * heads);
+      by_width * static_cast<double>(q[2]) + by_value * static_cast<double>(value_columns);
   return 2.0 * static_cast<double>(q[0]) * pairs * columns;
 }
 

@@ -12,7 +12,7 @@ namespace runtime::launch {
 
 Child start(const ChildSpec& spec) {
   plugins::host::Pipe out, err;
-  plugins::host::Spawn what = spec;
+  auto what = static_cast<const plugins::host::Spawn&>(spec);
   const auto add_pipe = [&](plugins::host::Pipe& pipe, int number) {
     pipe = plugins::host::make_pipe();
     if (!pipe.read) {

@@ -48,7 +48,7 @@ bool read_channel(const std::string& line, watch::ChannelState& state) {
 
 // A rank whose note cannot be read has written one, so it is not lost; its note counts as kTold.
 Note from_text(int rank, const std::string& text) {
-  const Note unreadable{.rank = rank, .kind = Note::Kind::kTold};
+  Note unreadable{.rank = rank, .kind = Note::Kind::kTold};
   Note note{.rank = rank};
   std::istringstream stream(text);
   int kind = 0;

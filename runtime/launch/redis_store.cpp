@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <system_error>
 
 #include "plugins/host/text.h"
+#include "runtime/launch/sockets.h"
 
 namespace runtime::launch {
 namespace {
@@ -22,11 +22,6 @@ constexpr const char* kExpiry = "3600";  // seconds
 constexpr const char* kNoRedis =
     "see that it is a Redis server that listens at comm.rendezvous_address, and that it runs";
 
-// Thrown if the connection is lost; a new connection may succeed.
-[[noreturn]] void lost(const std::string& doing, int error) {
-  throw std::system_error(error, std::generic_category(), doing);
-}
-
 timeval left_until(std::chrono::steady_clock::time_point deadline) {
   using std::chrono::microseconds;
   const auto left =
@@ -34,15 +29,6 @@ timeval left_until(std::chrono::steady_clock::time_point deadline) {
                microseconds(1));
   return {.tv_sec = static_cast<time_t>(left.count() / 1'000'000),
           .tv_usec = static_cast<suseconds_t>(left.count() % 1'000'000)};
-}
-
-void wait(int fd, short events, std::chrono::steady_clock::time_point deadline) {
-  pollfd entry{.fd = fd, .events = events, .revents = 0};
-  const timeval left = left_until(deadline);
-  const int result =
-      ::poll(&entry, 1, static_cast<int>(left.tv_sec * 1000 + left.tv_usec / 1000 + 1));
-  if (result == 0) lost("waiting for its answer", ETIMEDOUT);
-  if (result < 0 && errno != EINTR) lost("waiting for its answer", errno);
 }
 
 std::string formatted(const std::vector<std::string>& words) {
@@ -67,16 +53,10 @@ void RedisStore::Free::operator()(redisReply* reply) const { freeReplyObject(rep
 
 RedisStore::RedisStore(const std::string& address, std::chrono::nanoseconds answer)
     : answer_(answer) {
-  constexpr std::string_view kScheme = "redis://";
-  std::string_view text = address;
-  if (text.starts_with(kScheme)) text.remove_prefix(kScheme.size());
-  const std::size_t colon = text.rfind(':');
-  host_ = text.substr(0, colon);
-  if (host_.starts_with('[') && host_.ends_with(']')) host_ = host_.substr(1, host_.size() - 2);
-  const std::string_view port = colon == text.npos ? "" : text.substr(colon + 1);
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), port_);
-  if (error != std::errc() || end != port.data() + port.size() || port_ < 1 || port_ > 65535 ||
-      host_.empty()) {
+  const HostAndPort read = host_and_port(address, "redis://");
+  host_ = read.host;
+  port_ = read.port;
+  if (port_ < 1) {
     throw ConfigurationError("comm.rendezvous_address: got '" + address +
                              "', expected host:port of a Redis server, e.g. 10.0.0.1:6379");
   }
@@ -105,20 +85,6 @@ void RedisStore::connect(Deadline deadline) {
 // hiredis's own functions for reading and writing are not used: their time limit is for every byte
 // and not for the whole answer, and a write to a connection that the server has closed would raise
 // SIGPIPE.
-void RedisStore::send(const std::string& bytes, Deadline deadline) {
-  for (std::size_t done = 0; done < bytes.size();) {
-    const ssize_t sent = ::send(connection_->fd, bytes.data() + done, bytes.size() - done,
-                                MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent >= 0) {
-      done += static_cast<std::size_t>(sent);
-    } else if (errno == EAGAIN || errno == EINTR) {
-      wait(connection_->fd, POLLOUT, deadline);
-    } else {
-      lost("sending", errno);
-    }
-  }
-}
-
 RedisStore::Reply RedisStore::receive(Deadline deadline) {
   redisReader* const reader = connection_->reader;
   std::array<char, 4096> bytes;
@@ -128,10 +94,10 @@ RedisStore::Reply RedisStore::receive(Deadline deadline) {
       fail(std::string("its answer makes no sense: ") + reader->errstr, kNoRedis);
     if (reply != nullptr) return Reply(static_cast<redisReply*>(reply));
     if (reader->len > 2 * kLargestValue) fail("its answer has no end", kNoRedis);
-    wait(connection_->fd, POLLIN, deadline);
+    await_socket(connection_->fd, POLLIN, deadline);
     const ssize_t size = ::recv(connection_->fd, bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-    if (size <= 0) lost("receiving", size == 0 ? ECONNRESET : errno);
+    if (size <= 0) lose_connection("receiving", size == 0 ? ECONNRESET : errno);
     // The commands used here are never answered with an array, for which another kind of server
     // could claim any size.
     if (!begun && std::string_view("+-$").find(bytes[0]) == std::string_view::npos)
@@ -150,7 +116,7 @@ RedisStore::Reply RedisStore::command(const std::vector<std::string>& words) {
   for (bool reused = connection_ != nullptr;; reused = false) {
     try {
       if (!reused) connect(deadline);
-      send(bytes, deadline);
+      send_all(connection_->fd, bytes, deadline);
       Reply reply = receive(deadline);
       if (reply->type != REDIS_REPLY_ERROR) return reply;
       fail("it refused " + words[0] + (words.size() > 1 ? " " + words[1] : "") + ": " +

@@ -35,7 +35,6 @@ class RedisStore : public Store {
   using Reply = std::unique_ptr<redisReply, Free>;
 
   void connect(Deadline deadline);
-  void send(const std::string& bytes, Deadline deadline);
   Reply receive(Deadline deadline);
   Reply command(const std::vector<std::string>& words);
   [[noreturn]] void fail(const std::string& what, const std::string& remedy) const;

@@ -1,4 +1,4 @@
-// What a TcpStore and its server say to each other.
+// A TcpStore and its server speak this protocol.
 #ifndef RUNTIME_LAUNCH_STORE_MESSAGES_H_
 #define RUNTIME_LAUNCH_STORE_MESSAGES_H_
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace runtime::launch::store_messages {
+namespace runtime::launch::wire {
 
 // A client sends a hello: kMagic, the size of the secret and the secret. The server answers with
 // kWelcome, or with kWrongSecret and the end of the connection. Then the client sends requests: a
@@ -45,6 +45,6 @@ inline std::size_t number_at(std::string_view from, std::size_t at) {
   return number;
 }
 
-}  // namespace runtime::launch::store_messages
+}  // namespace runtime::launch::wire
 
 #endif  // RUNTIME_LAUNCH_STORE_MESSAGES_H_

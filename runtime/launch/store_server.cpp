@@ -24,7 +24,6 @@
 namespace runtime::launch {
 namespace {
 
-using namespace store_messages;
 using plugins::host::Descriptor;
 
 // A connection must send its hello within this time.
@@ -99,7 +98,7 @@ bool is_same_secret(std::string_view given, std::string_view secret) {
 
 std::string answer(char kind, const std::string& value = "") {
   std::string bytes(1, kind);
-  add_number(bytes, value.size());
+  wire::add_number(bytes, value.size());
   return bytes + value;
 }
 
@@ -222,39 +221,41 @@ void StoreServer::handle(Client& client) {
 
 // Returns whether the client may go on.
 bool StoreServer::handle_hello(Client& client) {
-  const std::size_t head = kMagic.size() + kNumber;
-  const std::string_view begin = std::string_view(client.in).substr(0, kMagic.size());
-  client.lost = begin != kMagic.substr(0, begin.size());
+  const std::size_t head = wire::kMagic.size() + wire::kNumber;
+  const std::string_view begin = std::string_view(client.in).substr(0, wire::kMagic.size());
+  client.lost = begin != wire::kMagic.substr(0, begin.size());
   if (client.lost || client.in.size() < head) return false;
-  const std::size_t bytes = number_at(client.in, kMagic.size());
-  client.lost = bytes > kMostSecret;
+  const std::size_t bytes = wire::number_at(client.in, wire::kMagic.size());
+  client.lost = bytes > wire::kMostSecret;
   if (client.lost || client.in.size() < head + bytes) return false;
   client.known = is_same_secret(std::string_view(client.in).substr(head, bytes), secret_);
   client.over = !client.known;
-  client.out += client.known ? kWelcome : kWrongSecret;
+  client.out.push_back(client.known ? wire::kWelcome : wire::kWrongSecret);
   client.in.erase(0, head + bytes);
   return client.known;
 }
 
 // Returns whether a whole request was there.
 bool StoreServer::handle_request(Client& client) {
-  if (client.in.size() < kRequestHead) return false;
+  if (client.in.size() < wire::kRequestHead) return false;
   const char kind = client.in[0];
-  const std::size_t wait = number_at(client.in, 1), key_bytes = number_at(client.in, 1 + kNumber),
-                    value_bytes = number_at(client.in, 1 + 2 * kNumber);
-  client.lost = (kind != kSet && kind != kGet) || key_bytes == 0 || key_bytes > kMostKey ||
-                value_bytes > (kind == kSet ? kLargestValue : 0);
-  const std::size_t all = kRequestHead + key_bytes + value_bytes;
+  const std::size_t wait = wire::number_at(client.in, 1),
+                    key_bytes = wire::number_at(client.in, 1 + wire::kNumber),
+                    value_bytes = wire::number_at(client.in, 1 + 2 * wire::kNumber);
+  client.lost = (kind != wire::kSet && kind != wire::kGet) || key_bytes == 0 ||
+                key_bytes > wire::kMostKey ||
+                value_bytes > (kind == wire::kSet ? kLargestValue : 0);
+  const std::size_t all = wire::kRequestHead + key_bytes + value_bytes;
   if (client.lost || client.in.size() < all) return false;
-  std::string key = client.in.substr(kRequestHead, key_bytes);
-  std::string value = client.in.substr(kRequestHead + key_bytes, value_bytes);
+  std::string key = client.in.substr(wire::kRequestHead, key_bytes);
+  std::string value = client.in.substr(wire::kRequestHead + key_bytes, value_bytes);
   client.in.erase(0, all);
-  if (kind == kSet) {
-    set(client, std::move(key), std::move(value));
+  if (kind == wire::kSet) {
+    set(client, key, std::move(value));
   } else if (const auto found = values_.find(key); found != values_.end()) {
-    client.out += answer(kFound, found->second);
+    client.out += answer(wire::kFound, found->second);
   } else if (wait == 0) {
-    client.out += answer(kNothing);
+    client.out += answer(wire::kNothing);
   } else {
     client.awaited = std::move(key);
     client.until = Clock::now() + std::chrono::milliseconds(wait);
@@ -262,21 +263,21 @@ bool StoreServer::handle_request(Client& client) {
   return true;
 }
 
-void StoreServer::set(Client& client, std::string key, std::string value) {
+void StoreServer::set(Client& client, const std::string& key, std::string value) {
   const auto old = values_.find(key);
   const std::size_t before = old == values_.end() ? 0 : key.size() + old->second.size();
   const std::size_t after = bytes_ - before + key.size() + value.size();
   if (after > kMostBytes) {
-    client.out += answer(kFull);
+    client.out += answer(wire::kFull);
     return;
   }
   bytes_ = after;
   const std::string& kept = values_[key] = std::move(value);
-  client.out += answer(kStored);
+  client.out += answer(wire::kStored);
   for (Client& other : clients_) {
     if (other.awaited != key) continue;
     other.awaited.clear();
-    other.out += answer(kFound, kept);
+    other.out += answer(wire::kFound, kept);
   }
 }
 
@@ -285,7 +286,7 @@ void StoreServer::end_waits(Clock::time_point now) {
   for (Client& client : clients_) {
     if (!client.awaited.empty() && now >= client.until) {
       client.awaited.clear();
-      client.out += answer(kNothing);
+      client.out += answer(wire::kNothing);
     }
     if (client.known && client.awaited.empty()) handle(client);
   }

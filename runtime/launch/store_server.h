@@ -54,7 +54,7 @@ class StoreServer {
   void handle(Client& client);
   bool handle_hello(Client& client);
   bool handle_request(Client& client);
-  void set(Client& client, std::string key, std::string value);
+  void set(Client& client, const std::string& key, std::string value);
   void end_waits(Clock::time_point now);
 
   const std::string secret_;

@@ -9,19 +9,18 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "plugins/host/text.h"
+#include "runtime/launch/sockets.h"
 #include "runtime/launch/store_messages.h"
 
 namespace runtime::launch {
 namespace {
 
-using namespace store_messages;
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
@@ -35,32 +34,6 @@ constexpr auto kLongestWait = 1000ms;
 // A connection that was lost is made again within this.
 constexpr auto kAgain = 500ms;
 
-// Throws that the connection is lost; a new connection may succeed.
-[[noreturn]] void drop(const std::string& doing, int error) {
-  throw std::system_error(error, std::generic_category(), doing);
-}
-
-// Waits until the socket is ready.
-void await(int socket, short events, Clock::time_point deadline) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-  pollfd entry{socket, events, 0};
-  const int ready = ::poll(&entry, 1, static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30)));
-  if (ready == 0) drop("waiting for its answer", ETIMEDOUT);
-  if (ready < 0 && errno != EINTR) drop("waiting for its answer", errno);
-}
-
-void send_all(int socket, std::string_view bytes, Clock::time_point deadline) {
-  while (!bytes.empty()) {
-    const ssize_t sent = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent >= 0)
-      bytes.remove_prefix(static_cast<std::size_t>(sent));
-    else if (errno == EAGAIN || errno == EINTR)
-      await(socket, POLLOUT, deadline);
-    else
-      drop("sending", errno);
-  }
-}
-
 std::string receive_all(int socket, std::size_t count, Clock::time_point deadline) {
   std::string bytes(count, '\0');
   for (std::size_t done = 0; done < count;) {
@@ -68,9 +41,9 @@ std::string receive_all(int socket, std::size_t count, Clock::time_point deadlin
     if (got > 0)
       done += static_cast<std::size_t>(got);
     else if (got < 0 && (errno == EAGAIN || errno == EINTR))
-      await(socket, POLLIN, deadline);
+      await_socket(socket, POLLIN, deadline);
     else
-      drop("receiving", got == 0 ? ECONNRESET : errno);
+      lose_connection("receiving", got == 0 ? ECONNRESET : errno);
   }
   return bytes;
 }
@@ -78,27 +51,20 @@ std::string receive_all(int socket, std::size_t count, Clock::time_point deadlin
 }  // namespace
 
 TcpStore::TcpStore(Options options) : options_(std::move(options)) {
-  constexpr std::string_view kScheme = "tcp://";
-  std::string_view text = options_.address;
-  if (text.starts_with(kScheme)) text.remove_prefix(kScheme.size());
-  const std::size_t colon = text.rfind(':');
-  host_ = text.substr(0, colon);
-  if (host_.starts_with('[') && host_.ends_with(']')) host_ = host_.substr(1, host_.size() - 2);
-  port_ = colon == text.npos ? "" : text.substr(colon + 1);
-  int port = 0;
-  const auto [end, error] = std::from_chars(port_.data(), port_.data() + port_.size(), port);
-  if (error != std::errc() || end != port_.data() + port_.size() || port < 0 || port > 65535 ||
-      host_.empty() || (port == 0 && !options_.leads)) {
+  const HostAndPort read = host_and_port(options_.address, "tcp://");
+  host_ = read.host;
+  port_ = std::to_string(read.port);
+  if (read.port < (options_.leads ? 0 : 1)) {
     throw ConfigurationError("comm.rendezvous_address: got '" + options_.address +
                              "', expected tcp://host:port with the host of rank 0 and a free port "
                              "there, e.g. tcp://10.0.0.1:29500");
   }
-  if (options_.secret.size() > kMostSecret)
+  if (options_.secret.size() > wire::kMostSecret)
     throw ConfigurationError("the secret of the job (RUNTIME_SECRET, RUNTIME_SECRET_FILE) has " +
                              std::to_string(options_.secret.size()) + " bytes, expected at most " +
-                             std::to_string(kMostSecret));
+                             std::to_string(wire::kMostSecret));
   if (options_.leads) {
-    server_ = std::make_unique<StoreServer>(host_, port, options_.secret);
+    server_ = std::make_unique<StoreServer>(host_, read.port, options_.secret);
     port_ = std::to_string(server_->port());
   }
   // Rank 0 may start later, or its name be known later.
@@ -134,14 +100,14 @@ plugins::host::Descriptor TcpStore::dial(Deadline deadline) {
       continue;
     }
     try {
-      await(socket.get(), POLLOUT, std::min(deadline, Clock::now() + 3s));
+      await_socket(socket.get(), POLLOUT, std::min(deadline, Clock::now() + 3s));
       ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &bytes);
     } catch (const std::system_error& silent) {
       error = silent.code().value();  // another address may answer
     }
     if (error == 0) return socket;
   }
-  drop("connecting", error);
+  lose_connection("connecting", error);
 }
 
 plugins::host::Descriptor TcpStore::connect(Deadline deadline, const char* remedy) {
@@ -149,17 +115,17 @@ plugins::host::Descriptor TcpStore::connect(Deadline deadline, const char* remed
     char reply = 0;
     try {
       plugins::host::Descriptor socket = dial(deadline);
-      std::string hello(kMagic);
-      add_number(hello, options_.secret.size());
+      std::string hello(wire::kMagic);
+      wire::add_number(hello, options_.secret.size());
       const auto until = std::min(deadline, Clock::now() + options_.answer);
       send_all(socket.get(), hello + options_.secret, until);
       reply = receive_all(socket.get(), 1, until)[0];
-      if (reply == kWelcome) return socket;
+      if (reply == wire::kWelcome) return socket;
       why = "what listens there is no store of this program";
     } catch (const std::exception& error) {
       why = error.what();
     }
-    if (reply == kWrongSecret)
+    if (reply == wire::kWrongSecret)
       fail("it refused the secret of this rank",
            "give all ranks the same RUNTIME_SECRET, or the same file in RUNTIME_SECRET_FILE");
     if (Clock::now() + 50ms >= deadline) fail("cannot connect: " + why, remedy);
@@ -169,12 +135,12 @@ plugins::host::Descriptor TcpStore::connect(Deadline deadline, const char* remed
 
 TcpStore::Answer TcpStore::ask(char kind, std::chrono::milliseconds wait, const std::string& key,
                                const std::string& value) {
-  if (key.empty() || key.size() > kMostKey || value.size() > kLargestValue)
+  if (key.empty() || key.size() > wire::kMostKey || value.size() > kLargestValue)
     fail("the key '" + key.substr(0, 100) + "' or its value is too long", "this is a fault");
   std::string request(1, kind);
   for (const std::size_t number :
        {static_cast<std::size_t>(wait.count()), key.size(), value.size()})
-    add_number(request, number);
+    wire::add_number(request, number);
   request += key + value;
   const Deadline deadline = Clock::now() + wait + options_.answer;
   plugins::host::Descriptor socket;
@@ -187,9 +153,9 @@ TcpStore::Answer TcpStore::ask(char kind, std::chrono::milliseconds wait, const 
     try {
       if (!reused) socket = connect(std::min(deadline, Clock::now() + kAgain), kGone);
       send_all(socket.get(), request, deadline);
-      const std::string head = receive_all(socket.get(), kAnswerHead, deadline);
-      const std::size_t bytes = number_at(head, 1);
-      if (bytes > kLargestValue) drop("reading its answer", EPROTO);
+      const std::string head = receive_all(socket.get(), wire::kAnswerHead, deadline);
+      const std::size_t bytes = wire::number_at(head, 1);
+      if (bytes > kLargestValue) lose_connection("reading its answer", EPROTO);
       Answer answer{head[0], receive_all(socket.get(), bytes, deadline)};
       const std::lock_guard lock(mutex_);
       idle_.push_back(std::move(socket));
@@ -205,13 +171,13 @@ TcpStore::Answer TcpStore::ask(char kind, std::chrono::milliseconds wait, const 
 }
 
 void TcpStore::set(const std::string& key, const std::string& value) {
-  if (ask(kSet, 0ms, key, value).kind == kFull)
+  if (ask(wire::kSet, 0ms, key, value).kind == wire::kFull)
     fail("it is full", "this is a fault: a job stores a few kilobytes for each rank");
 }
 
 std::optional<std::string> TcpStore::try_get(const std::string& key) {
-  Answer answer = ask(kGet, 0ms, key);
-  if (answer.kind != kFound) return std::nullopt;
+  Answer answer = ask(wire::kGet, 0ms, key);
+  if (answer.kind != wire::kFound) return std::nullopt;
   return std::move(answer.value);
 }
 
@@ -220,8 +186,8 @@ std::optional<std::string> TcpStore::wait_for(const std::string& key,
   const Deadline deadline = Clock::now() + std::min<std::chrono::nanoseconds>(at_most, 24h);
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-    Answer answer = ask(kGet, std::clamp(left, 0ms, kLongestWait), key);
-    if (answer.kind == kFound) return std::move(answer.value);
+    Answer answer = ask(wire::kGet, std::clamp(left, 0ms, kLongestWait), key);
+    if (answer.kind == wire::kFound) return std::move(answer.value);
     if (left <= 0ms) return std::nullopt;
   }
 }

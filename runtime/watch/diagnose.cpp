@@ -79,7 +79,7 @@ struct Findings {
 // The call in which another rank waits for this one.
 std::optional<Wait> wait_for(int rank, const Findings& f) {
   for (const Note& n : f.e.notes) {
-    const auto wait = f.waits.of(n.rank);
+    auto wait = f.waits.of(n.rank);
     if (!wait || n.rank == rank) continue;
     const std::vector<int> partners = f.waits.partners(wait->call, wait->rank);
     if (std::find(partners.begin(), partners.end(), rank) != partners.end()) return wait;

@@ -177,7 +177,7 @@ class OneDnn {
 
  private:
   using Forward = dnnl::convolution_forward::primitive_desc;
-  Memory::desc desc(Memory::dims dims, Memory::format_tag tag) const {
+  Memory::desc desc(const Memory::dims& dims, Memory::format_tag tag) const {
     return {dims, Memory::data_type::f32, tag};
   }
   Memory::desc x() const { return desc({s_.n, s_.c, s_.h, s_.w}, image_); }

@@ -44,7 +44,7 @@ void LossChecks::not_finite(const StepResult& r) {
 }
 
 std::string LossChecks::validation_not_finite(int64_t step, double loss) {
-  const std::string text =
+  std::string text =
       "the validation loss after step " + std::to_string(step) + " is " + formatted("%f", loss) +
       "; lower optimizer.lr, clip gradients with training.max_norm, or check the validation data";
   if (config_.debug.stops_at_nan()) return text;

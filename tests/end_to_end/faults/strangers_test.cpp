@@ -125,7 +125,8 @@ TEST_F(Strangers, GarbageOnARanksPortHoldsNothingUp) {
 class Scanner {
  public:
   explicit Scanner(std::function<std::vector<pid_t>()> processes)
-      : processes_(std::move(processes)), thread_([this](std::stop_token stop) { run(stop); }) {}
+      : processes_(std::move(processes)),
+        thread_([this](const std::stop_token& stop) { run(stop); }) {}
   ~Scanner() {
     thread_.request_stop();
     thread_.join();

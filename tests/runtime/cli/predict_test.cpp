@@ -274,12 +274,11 @@ backend = "reference"
     EXPECT_EQ(a["probability"], b["probability"]);
     EXPECT_FALSE(b.contains("label"));
   }
-  EXPECT_THAT(
-      refused({"config", "check", "heads.toml", "--set",
-               "dataset.input=[{ name = \"other\", columns = [\"kind\"], type = \"int32\" }, "
-               "{ name = \"weight\", columns = [\"weight\"] }]"},
-              2),
-      HasSubstr("the model reads the input \"kind\""));
+  const std::string other =
+      "dataset.input=[{ name = \"other\", columns = [\"kind\"], type = \"int32\" }, "
+      "{ name = \"weight\", columns = [\"weight\"] }]";
+  EXPECT_THAT(refused({"config", "check", "heads.toml", "--set", other}, 2),
+              HasSubstr("the model reads the input \"kind\""));
 }
 
 TEST_F(Predict, Numbers) {

@@ -119,9 +119,9 @@ TEST(TcpStore, TheDeadlineNamesTheMissing) {
 std::string free_address() {
   std::random_device random;
   for (;;) {
-    const std::string address = "127.0.0.1:" + std::to_string(20000 + random() % 10000);
+    std::string address = "127.0.0.1:" + std::to_string(20000 + random() % 10000);
     try {
-      TcpStore(Options{address, true});
+      const TcpStore store(Options{address, true});
       return address;
     } catch (const CommunicationError&) {  // another process has it
     }

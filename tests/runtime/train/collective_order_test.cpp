@@ -213,7 +213,7 @@ enum class Outcome { kCompletes, kRefused, kFails };
 
 struct Result {
   Outcome outcome = Outcome::kCompletes;
-  std::string why = "";
+  std::string why = {};
 };
 
 // All ranks must refuse a mesh that is not possible; otherwise the others would wait for those that
@@ -243,7 +243,7 @@ Result play(const std::string& toml, const parallel::Mesh& mesh, const Settings&
   const config::Config config = step::resolve_ranks(test::parse(toml, settings), mesh.size());
   for (const step::Purpose purpose :
        {step::Purpose::kTraining, step::Purpose::kGradients, step::Purpose::kEvaluation}) {
-    const Result result = play(config, mesh, purpose, backend);
+    Result result = play(config, mesh, purpose, backend);
     if (result.outcome != Outcome::kCompletes) return result;
   }
   return {};

@@ -52,7 +52,7 @@ class CaseFolder : public testing::Test {
     const json before = j;
     j[json::json_pointer(pointer)] = value;
     std::ofstream(file("case.json")) << j.dump();
-    const std::string message = error();
+    std::string message = error();
     std::ofstream(file("case.json")) << before.dump();
     return message;
   }

@@ -62,9 +62,7 @@ namespace runtime::train {
 namespace {
 
 using exec::LocalRank;
-using testing::Contains;
 using testing::Each;
-using testing::HasSubstr;
 
 constexpr char kNet[] = R"(
 [model]
