@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "plugins/host/launch.h"
 #include "rt/operations.h"
 #include "rt/sdk/operation.h"
 
@@ -119,15 +120,9 @@ GuardedBuffer Execution::reorder(const GuardedBuffer& from, const rt_tensor_desc
 void Execution::launch(const std::vector<const void*>& inputs, const std::vector<void*>& outputs) {
   const GuardedBuffer workspace(device_, stream_, info().workspace_bytes, fresh_);
   const host::Drain drain(stream_);  // `workspace` is freed here
-  rt_launch launch{};
-  launch.size = sizeof(launch);
-  launch.inputs = inputs.data();
-  launch.input_count = static_cast<uint32_t>(inputs.size());
-  launch.outputs = outputs.data();
-  launch.output_count = static_cast<uint32_t>(outputs.size());
-  launch.workspace = info().workspace_bytes > 0 ? workspace.data() : nullptr;
-  launch.saved = forward_ != nullptr ? forward_->saved() : saved();
-  kernel_.launch(stream_, launch);
+  kernel_.launch(stream_, host::make_launch(inputs, outputs,
+                                            info().workspace_bytes > 0 ? workspace.data() : nullptr,
+                                            forward_ != nullptr ? forward_->saved() : saved()));
   workspace.download(stream_, "the workspace");
 }
 

@@ -112,7 +112,7 @@ struct PlanObject : DevicePart {
   double tolerance = 0;
   std::map<std::size_t, Epoch> launches;  // the last one on each stream, by number of the stream
   bool is_deterministic() const { return (info.flags & RT_PLAN_DETERMINISTIC) != 0; }
-  // Of the data that a forward plan saves, and its backward plan reads.
+  // Returns the size of the data that a forward plan saves and its backward plan reads.
   uint64_t saved_bytes() const { return (forward ? *forward : *this).info.saved_bytes; }
 };
 

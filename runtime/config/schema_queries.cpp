@@ -15,7 +15,7 @@ std::string bound(double value) {
   return whole ? std::to_string(static_cast<int64_t>(value)) : toml_number(value);
 }
 
-// What a type is called in messages and documents.
+// Messages and documents call a type so.
 struct TypeName {
   Type type;
   const char* text;

@@ -1,4 +1,4 @@
-// What becomes of the errors of a communicator.
+// Errors of a communicator become one cause for all ranks, or are ignored when it is aborted.
 #ifndef RUNTIME_EXEC_COMMUNICATOR_ERRORS_H_
 #define RUNTIME_EXEC_COMMUNICATOR_ERRORS_H_
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "rt/kernel.h"
+#include "plugins/host/launch.h"
 
 namespace runtime::exec {
 
@@ -15,17 +15,7 @@ struct LaunchAddresses {
   void* workspace = nullptr;
   void* saved = nullptr;
   // Valid while this object lives and does not change.
-  rt_launch launch() const {
-    rt_launch launch{};
-    launch.size = sizeof(launch);
-    launch.inputs = inputs.data();
-    launch.input_count = static_cast<uint32_t>(inputs.size());
-    launch.outputs = outputs.data();
-    launch.output_count = static_cast<uint32_t>(outputs.size());
-    launch.workspace = workspace;
-    launch.saved = saved;
-    return launch;
-  }
+  rt_launch launch() const { return plugins::host::make_launch(inputs, outputs, workspace, saved); }
 };
 
 }  // namespace runtime::exec

@@ -1,6 +1,7 @@
 // Writes a graph as lines of text and as a drawing for Graphviz.
 #include "runtime/graph/print.h"
 
+#include <iterator>
 #include <map>
 
 #include "rt/sdk/tensor.h"
@@ -13,6 +14,7 @@ const char* kind_of(ValueKind kind) {
   // In the order of the enumerators.
   constexpr const char* kNames[] = {"temporary", "input",  "output",  "parameter",
                                     "state",     "packed", "constant"};
+  static_assert(std::size(kNames) == static_cast<size_t>(ValueKind::kConstant) + 1);
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -89,6 +91,7 @@ std::string name_of(rt_dtype dtype) { return rt::sdk::to_string(dtype); }
 const char* name_of(Phase phase) {
   // In the order of the enumerators.
   constexpr const char* kNames[] = {"forward", "backward", "update", "pack"};
+  static_assert(std::size(kNames) == static_cast<size_t>(Phase::kPack) + 1);
   return kNames[static_cast<size_t>(phase)];
 }
 

@@ -157,7 +157,7 @@ void make_own_folder(const std::string& folder) {
       " is installed");
 }
 
-// What a store is chosen by.
+// The facts by which a store is chosen.
 struct Asked {
   const std::string &rendezvous, &address;
   const RankEnvironment& ranks;

@@ -57,7 +57,7 @@ struct LossSpec {
   config::AttributeValues attributes = {};  // of its formula
 };
 
-// What a run trains; it is the same for all of its steps and ranks.
+// The specification says what a run trains; it is the same for all of its steps and ranks.
 struct TrainingSpec {
   LossSpec loss = {};
   // A sample of the data set has `labels` labels of `classes` classes in a classification, or

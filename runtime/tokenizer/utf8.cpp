@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 #include <new>
 
@@ -40,6 +41,7 @@ constexpr int kNormalFormOptions[] = {UTF8PROC_STABLE | UTF8PROC_COMPOSE,
                                       UTF8PROC_STABLE | UTF8PROC_DECOMPOSE,
                                       UTF8PROC_STABLE | UTF8PROC_COMPAT | UTF8PROC_COMPOSE,
                                       UTF8PROC_STABLE | UTF8PROC_COMPAT | UTF8PROC_DECOMPOSE};
+static_assert(std::size(kNormalFormOptions) == static_cast<size_t>(NormalForm::kNfkd) + 1);
 
 bool is_ascii(char byte) { return static_cast<uint8_t>(byte) < 0x80; }
 

@@ -30,13 +30,13 @@ constexpr size_t kLongHeaderLines = 150;
 // a number when code goes; when one has to rise, say why in the commit. runtime/README.md has the
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
-    {"plugins/host", 4133},     {"plugins/include", 864},    {"plugins/sdk", 2684},
+    {"plugins/host", 4153},     {"plugins/include", 864},    {"plugins/sdk", 2684},
     {"plugins/validate", 2393}, {"runtime/analysis", 1461},  {"runtime/cli", 3213},
     {"runtime/config", 4170},   {"runtime/data", 6499},      {"runtime/exchange", 1560},
-    {"runtime/exec", 4086},     {"runtime/graph", 5483},     {"runtime/launch", 4626},
+    {"runtime/exec", 4076},     {"runtime/graph", 5486},     {"runtime/launch", 4628},
     {"runtime/model", 2230},    {"runtime/parallel", 3329},  {"runtime/session", 1448},
     {"runtime/step", 1636},     {"runtime/system", 538},     {"runtime/tensor", 694},
-    {"runtime/terminal", 419},  {"runtime/tokenizer", 2161}, {"runtime/train", 7098},
+    {"runtime/terminal", 419},  {"runtime/tokenizer", 2163}, {"runtime/train", 7096},
     {"runtime/watch", 1349},
 };
 // The same for all other folders, with scripts. Tests have a twentieth more than they need today,
@@ -55,7 +55,7 @@ const std::map<std::string, size_t> kOtherLines = {
     {"collectives/nccl", 710},
     {"collectives/shared_memory", 580},
     {"plugins/check", 3559},
-    {"plugins/conformance", 3938},
+    {"plugins/conformance", 3933},
     {"plugins/examples", 2838},
     {"plugins/new", 210},
     {"tests/backends", 8500},
@@ -75,14 +75,14 @@ const std::map<std::string, size_t> kOtherLines = {
     {"tools/gpu", 1457},
     {"tools/packaging", 186},
     {"tools/peers", 3346},
-    {"tools/plot", 455},
+    {"tools/plot", 475},
     {"tools/pytorch", 121},
-    {"tools/report", 3629},
+    {"tools/report", 3605},
     {"tools/slurm", 128},
     {"tools/sweep", 1285},
     {"tools/trials", 555},
     {"tools/tune", 729},
-    {"tools/verify", 3668},
+    {"tools/verify", 3663},
 };
 // A class has one concern: lines of its body, public functions, variables.
 constexpr size_t kClassLines = 300, kPublicFunctions = 15, kMembers = 12;

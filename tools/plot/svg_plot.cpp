@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "tools/plot/markup.h"
 #include "tools/plot/plot.h"
 
 namespace tools::plot {
@@ -14,22 +15,6 @@ constexpr double kLeft = 80, kTop = 40, kWidth = 620, kHeight = 360, kRight = 20
 // Okabe and Ito's colours, which people with colour blindness can tell apart.
 constexpr std::array<const char*, 8> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                  "#e69f00", "#56b4e9", "#999999", "#000000"};
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '&') {
-      out += "&amp;";
-    } else if (static_cast<unsigned char>(c) >= 0x20) {
-      out += c;
-    }
-  }
-  return out;
-}
 
 std::string text_at(double x, double y, const char* anchor, const std::string& text) {
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor,

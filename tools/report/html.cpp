@@ -4,37 +4,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "tools/plot/markup.h"
+
 namespace tools::report {
 
-namespace {
-
-std::string escape(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (const char c : text) {
-    const auto code = static_cast<unsigned char>(c);
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '"') {
-      out += "&quot;";
-    } else if (c == '\'') {
-      out += "&#39;";
-    } else if ((code < 0x20 && c != '\n' && c != '\t') || code == 0x7f) {
-      out += "\xEF\xBF\xBD";  // U+FFFD, the replacement character
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
-}  // namespace
-
-Html Html::text(std::string_view text) { return markup(escape(text)); }
+Html Html::text(std::string_view text) { return markup(plot::escaped(text)); }
 
 Html Html::markup(std::string markup) {
   Html html;
@@ -51,7 +25,7 @@ Html element(std::string_view name, const Html& content, const std::vector<Attri
   std::string out = "<" + std::string(name);
   for (const Attribute& a : attributes) {
     out += " " + std::string(a.name);
-    if (!a.value.empty()) out += "=\"" + escape(a.value) + "\"";
+    if (!a.value.empty()) out += "=\"" + plot::escaped(a.value) + "\"";
   }
   out += ">" + content.str() + "</" + std::string(name) + ">";
   return Html::markup(std::move(out));

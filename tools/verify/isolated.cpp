@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "plugins/host/drain.h"
+#include "plugins/host/launch.h"
 #include "runtime/error.h"
 #include "runtime/exec/layout_copy.h"
 
@@ -47,14 +48,8 @@ class Execution {
         kernel_.info().workspace_bytes > 0 ? buffer(kernel_.info().workspace_bytes) : Memory();
     std::vector<const void*> inputs;
     for (const Memory& memory : inputs_) inputs.push_back(memory.data());
-    rt_launch launch{};
-    launch.size = sizeof(launch);
-    launch.inputs = inputs.data();
-    launch.input_count = static_cast<uint32_t>(inputs.size());
-    launch.outputs = addresses_.data();
-    launch.output_count = static_cast<uint32_t>(addresses_.size());
-    launch.workspace = workspace.data();
-    launch.saved = saved != nullptr ? saved->data() : saved_.data();
+    const rt_launch launch = plugins::host::make_launch(
+        inputs, addresses_, workspace.data(), saved != nullptr ? saved->data() : saved_.data());
     const plugins::host::Drain drain(stream_);  // `workspace` is freed here
     kernel_.launch(stream_, launch);
     stream_.synchronize();

@@ -14,14 +14,12 @@ void RankModel::describe(const StepProgram& program) {
   for (size_t i = 0; i < values_->parameters.size(); ++i) {
     const model::Parameter& parameter = values_->parameters[i];
     const graph::Value& value = program.graph().value(parameter.value);
-    const bool own = value.base == graph::kNone;
-    const parallel::FlatLayout* const layout = own                         ? nullptr
-                                               : value.base == flat.frozen ? &flat.frozen_layout
-                                                                           : &flat.layout;
+    const auto [buffer, offset] = program.graph().place_of(parameter.value);
+    const parallel::FlatLayout* layout = buffer == flat.frozen ? &flat.frozen_layout : &flat.layout;
+    if (buffer == parameter.value) layout = nullptr;
     parameters_.push_back({parameter, program.program->uses(parameter.value), value.dims,
-                           graph::canonical_bytes(value),
-                           own ? value.name : program.graph().value(value.base).name,
-                           own ? 0 : value.offset, layout,
+                           graph::canonical_bytes(value), program.graph().value(buffer).name,
+                           offset, layout,
                            values_->sharded.empty() ? nullptr : &values_->sharded[i]});
   }
 }

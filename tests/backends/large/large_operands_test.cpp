@@ -11,6 +11,7 @@
 #include "plugins/conformance/builder.h"
 #include "plugins/conformance/values.h"
 #include "plugins/conformance/variants.h"
+#include "plugins/host/launch.h"
 #include "rt/sdk/foreign_layout.h"
 #include "runtime/system/available_memory.h"
 
@@ -295,15 +296,7 @@ class Launched {
     for (const Zeros& m : outputs_) outputs.push_back(m.data());
     const Zeros workspace(device_, stream_, kernel.info().workspace_bytes),
         saved(device_, stream_, kernel.info().saved_bytes);
-    rt_launch launch{};
-    launch.size = sizeof(launch);
-    launch.inputs = inputs.data();
-    launch.input_count = static_cast<uint32_t>(inputs.size());
-    launch.outputs = outputs.data();
-    launch.output_count = static_cast<uint32_t>(outputs.size());
-    launch.workspace = workspace.data();
-    launch.saved = saved.data();
-    kernel.launch(stream_, launch);
+    kernel.launch(stream_, host::make_launch(inputs, outputs, workspace.data(), saved.data()));
     stream_.synchronize();
   }
   // Bytes from one row to the next.
