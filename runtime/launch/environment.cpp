@@ -15,7 +15,8 @@ namespace runtime::launch {
 namespace {
 
 // The variables of one launcher. They are used if `marker` is set; then `rank` and `world_size`
-// must be set too. A row whose `optional` is true is used only if `world_size` is set as well.
+// must be set too. A row whose `optional` is true is used only if `world_size` is set as well, and
+// not to 1; one with `per_node` only if that variable is not set or 1.
 struct Launcher {
   const char* name;
   const char* marker;
@@ -26,11 +27,14 @@ struct Launcher {
   const char* node;        // index into such a list; "" if local_size is a number
   bool binds;
   bool optional = false;
+  const char* nodes = "";     // without local_size: over so many nodes the ranks are divided
+  const char* per_node = "";  // processes that are wanted on each node
 };
 
 // The launchers document these variables: mpirun(1) of Open MPI 4.1, Hydra's wiki, MVAPICH2's
-// guide, jsrun(1), srun(1), torchrun's manual, the PMIx standard, Kubernetes on Indexed Jobs.
-// SLURM_STEP_NUM_TASKS is used and not SLURM_NTASKS, because a batch script has the latter too.
+// guide, jsrun(1), flux-environment(7), intro_pals(1), srun(1), torchrun's manual, the PMIx
+// standard, Kubernetes on Indexed Jobs. SLURM_STEP_NUM_TASKS is used and not SLURM_NTASKS, because
+// a batch script has the latter too.
 constexpr Launcher kLaunchers[] = {
     {"runtime --nproc", "RUNTIME_RANK", "RUNTIME_RANK", "RUNTIME_WORLD_SIZE", "RUNTIME_LOCAL_RANK",
      "RUNTIME_LOCAL_SIZE", "", false},
@@ -44,6 +48,10 @@ constexpr Launcher kLaunchers[] = {
      "MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_SIZE", "", true},
     {"jsrun", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE",
      "JSM_NAMESPACE_LOCAL_RANK", "JSM_NAMESPACE_LOCAL_SIZE", "", true},
+    {"Flux", "FLUX_TASK_RANK", "FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID", "", "",
+     true, false, /*nodes=*/"FLUX_JOB_NNODES"},
+    {"PALS", "PALS_RANKID", "PALS_RANKID", "PMI_SIZE", "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE", "",
+     true, /*optional=*/true},
     {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID",
      "SLURM_STEP_TASKS_PER_NODE", "SLURM_NODEID", true},
     {"a PMI launcher", "PMI_RANK", "PMI_RANK", "PMI_SIZE", "", "", "", true},
@@ -51,6 +59,8 @@ constexpr Launcher kLaunchers[] = {
      "RUNTIME_LOCAL_SIZE", "", true},
     {"RANK and WORLD_SIZE", "RANK", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "",
      false},
+    {"an operator for torchrun", "PET_NODE_RANK", "PET_NODE_RANK", "PET_NNODES", "", "", "", false,
+     /*optional=*/true, "", /*per_node=*/"PET_NPROC_PER_NODE"},
     // The job's manifest says how many pods there are.
     {"an Indexed Job of Kubernetes", "JOB_COMPLETION_INDEX", "JOB_COMPLETION_INDEX", "WORLD_SIZE",
      "", "", "", false, /*optional=*/true},
@@ -71,7 +81,7 @@ constexpr char kBySize[] = "set WORLD_SIZE to the number of pods, and MASTER_ADD
 constexpr char kByTorchrun[] = "start it with torchrun --no-python runtime ...";
 constexpr char kBySrun[] = "start it with srun";
 constexpr char kByMpiexec[] = "start it with mpiexec of Open MPI or MPICH";
-constexpr char kByFlux[] = "start it with flux run -o pmi=simple";
+constexpr char kByFlux[] = "start it with flux run";
 
 constexpr Trace kTraces[] = {
     {"JOB_COMPLETION_INDEX", nullptr, "an Indexed Job or a JobSet of Kubernetes", kBySize},
@@ -144,6 +154,10 @@ std::optional<int> entry_of_node(std::string_view list, int node) {
 }
 
 int local_size(const Launcher& launcher, const GetVariable& get, int world_size) {
+  if (*launcher.local_size == '\0') {
+    const int nodes = number(launcher, get, launcher.nodes, 1, kMostRanksNamed);
+    return (world_size + nodes - 1) / nodes;
+  }
   if (*launcher.node == '\0') return number(launcher, get, launcher.local_size, 1, world_size);
   const int node = number(launcher, get, launcher.node, 0, kMostRanksNamed);
   const std::string list = get(launcher.local_size);
@@ -157,12 +171,12 @@ int local_size(const Launcher& launcher, const GetVariable& get, int world_size)
 }
 
 void read_local(const Launcher& launcher, const GetVariable& get, RankEnvironment& result) {
-  const bool has_rank = set(get, launcher.local_rank), has_size = set(get, launcher.local_size);
+  const char* const size = *launcher.local_size == '\0' ? launcher.nodes : launcher.local_size;
+  const bool has_rank = set(get, launcher.local_rank), has_size = set(get, size);
   if (!has_rank && !has_size) return;
   if (!has_rank || !has_size) {
-    refuse(launcher, has_rank ? launcher.local_size : launcher.local_rank, "",
-           std::string("a number, because ") +
-               (has_rank ? launcher.local_rank : launcher.local_size) + " is set");
+    refuse(launcher, has_rank ? size : launcher.local_rank, "",
+           std::string("a number, because ") + (has_rank ? launcher.local_rank : size) + " is set");
   }
   result.local_size = local_size(launcher, get, result.world_size);
   result.local_rank = number(launcher, get, launcher.local_rank, 0, result.local_size - 1);
@@ -195,7 +209,10 @@ void check_expected(const GetVariable& get, const RankEnvironment& found) {
 RankEnvironment detect(const GetVariable& get) {
   const auto launcher =
       std::find_if(std::begin(kLaunchers), std::end(kLaunchers), [&](const Launcher& l) {
-        return set(get, l.marker) && (!l.optional || set(get, l.world_size));
+        const auto is_one = [&](const char* name) { return std::strcmp(get(name), "1") == 0; };
+        return set(get, l.marker) &&
+               (!l.optional || (set(get, l.world_size) && !is_one(l.world_size))) &&
+               (!set(get, l.per_node) || is_one(l.per_node));
       });
   RankEnvironment result =
       launcher == std::end(kLaunchers) ? RankEnvironment() : read_variables(*launcher, get);

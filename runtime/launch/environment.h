@@ -28,9 +28,10 @@ using GetVariable = std::function<const char*(const char*)>;
 // Reads the variables of the first launcher in this list that has set its own; an inner launcher
 // precedes an outer one whose variables are inherited:
 //   the launcher of this program, torchrun (torch elastic), Open MPI, MPICH and relatives (Hydra),
-//   Slurm (inside an srun step only: a batch script or an salloc shell is one rank), another PMI
-//   launcher, PMIx alone (the number of ranks is RUNTIME_WORLD_SIZE), RANK and WORLD_SIZE set by
-//   hand or by a Kubernetes operator.
+//   MVAPICH2, jsrun, Flux, PALS, Slurm (inside an srun step only: a batch script or an salloc shell
+//   is one rank), another PMI launcher, PMIx alone (the number of ranks is RUNTIME_WORLD_SIZE),
+//   RANK and WORLD_SIZE set by hand or by a Kubernetes operator, PET_* of an operator that wants
+//   one process on each node, an Indexed Job.
 // Without variables about this machine, a rank is alone on it. Without any variable there is one
 // rank. Throws ConfigurationError that names a variable that is missing, not a number or out of
 // range.
@@ -56,9 +57,12 @@ std::string reason_of(const RankEnvironment& found);
 // Returns the variables from which detect() reads `rank` again.
 std::map<std::string, std::string> variables_of(const RankEnvironment& rank);
 
-// Set by the launcher of this program: "file:<folder>", in which ranks on this machine find each
-// other.
+// Set by the launcher of this program: where its ranks find each other, "file:<folder>" if all of
+// them are on this machine.
 inline constexpr const char* kRendezvousVariable = "RUNTIME_RENDEZVOUS";
+// Set by the launcher of this program: the folder in which it and its ranks tell each other what
+// has happened.
+inline constexpr const char* kJobFolderVariable = "RUNTIME_JOB_FOLDER";
 // Set by the launcher of this program for its ranks. The value is the same in all attempts to run a
 // job and differs between jobs.
 inline constexpr const char* kLaunchVariable = "RUNTIME_LAUNCH";

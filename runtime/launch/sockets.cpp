@@ -51,4 +51,18 @@ void send_all(int socket, std::string_view bytes, SocketDeadline deadline) {
   }
 }
 
+std::string receive_all(int socket, std::size_t count, SocketDeadline deadline) {
+  std::string bytes(count, '\0');
+  for (std::size_t done = 0; done < count;) {
+    const ssize_t got = ::recv(socket, bytes.data() + done, count - done, 0);
+    if (got > 0)
+      done += static_cast<std::size_t>(got);
+    else if (got < 0 && (errno == EAGAIN || errno == EINTR))
+      await_socket(socket, POLLIN, deadline);
+    else
+      lose_connection("receiving", got == 0 ? ECONNRESET : errno);
+  }
+  return bytes;
+}
+
 }  // namespace runtime::launch

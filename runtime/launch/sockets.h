@@ -3,6 +3,7 @@
 #define RUNTIME_LAUNCH_SOCKETS_H_
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,7 @@ HostAndPort host_and_port(std::string_view address, std::string_view scheme);
 // fails, or with ETIMEDOUT at the deadline.
 void await_socket(int socket, short events, SocketDeadline deadline);
 void send_all(int socket, std::string_view bytes, SocketDeadline deadline);
+std::string receive_all(int socket, std::size_t count, SocketDeadline deadline);
 
 }  // namespace runtime::launch
 

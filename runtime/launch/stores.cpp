@@ -12,6 +12,7 @@
 #include "runtime/launch/file_store.h"
 #include "runtime/launch/memory_store.h"
 #include "runtime/launch/tcp_store.h"
+#include "runtime/launch/torch_store.h"
 #include "runtime/row_of.h"
 #ifdef RUNTIME_HAS_REDIS
 #include "runtime/launch/redis_store.h"
@@ -83,13 +84,24 @@ StoreChoice of_kind(Kind kind, const std::string& rendezvous, const std::string&
                             : "host:port of a Redis server"));
 }
 
-// torchrun uses the port for a store of its own.
+// Under torchrun, as its manual says, TORCHELASTIC_USE_AGENT_STORE tells whether its agent serves
+// there or leaves the port to rank 0.
 std::optional<StoreChoice> at_master(const GetVariable& get) {
-  const std::string host = text_of(get, "MASTER_ADDR"), port = text_of(get, "MASTER_PORT");
-  if (host.empty() || port.empty() || get("TORCHELASTIC_RUN_ID") != nullptr) return std::nullopt;
+  std::string host = text_of(get, "MASTER_ADDR"), port = text_of(get, "MASTER_PORT");
+  if (host.empty()) host = text_of(get, "PET_MASTER_ADDR");
+  if (port.empty()) port = text_of(get, "PET_MASTER_PORT");
+  if (host.empty() || port.empty()) return std::nullopt;
   const bool bare = host.find(':') != host.npos && !host.starts_with('[');  // an IPv6 address
-  return StoreChoice{.kind = Kind::kTcp,
-                     .address = kTcpScheme + (bare ? "[" + host + "]" : host) + ":" + port};
+  const std::string address = (bare ? "[" + host + "]" : host) + ":" + port;
+  if (text_of(get, "TORCHELASTIC_USE_AGENT_STORE") != "True")
+    return StoreChoice{.kind = Kind::kTcp, .address = kTcpScheme + address};
+  if (text_of(get, "RUNTIME_SECRET").empty() && text_of(get, "RUNTIME_SECRET_FILE").empty())
+    return StoreChoice{.kind = Kind::kTorch, .address = address};
+  throw ConfigurationError(
+      "the ranks would meet in torchrun's store at " + address +
+      ", which hears ranks without a secret, although there is one (RUNTIME_SECRET or "
+      "RUNTIME_SECRET_FILE); set comm.rendezvous_address to tcp://host:port with the host of rank "
+      "0 and a free port there, or leave out the secret");
 }
 
 // RUNTIME_SECRET, or the first line of the file RUNTIME_SECRET_FILE.
@@ -172,7 +184,8 @@ constexpr Row<StoreChoice (*)(const Asked&)> kRendezvous[] = {
     {"tcp",
      [](const Asked& a) {
        const auto master = a.address.empty() ? at_master(a.get) : std::nullopt;
-       return master ? *master : of_kind(Kind::kTcp, a.rendezvous, a.address, a.get);
+       const bool kept = master && master->kind == Kind::kTcp;
+       return kept ? *master : of_kind(Kind::kTcp, a.rendezvous, a.address, a.get);
      }},
     {"pmix", [](const Asked&) { return StoreChoice{.kind = Kind::kPmix}; }}};
 
@@ -201,8 +214,8 @@ StoreChoice choose_store(const std::string& rendezvous, const std::string& addre
   if (ranks.world_size == 1) return {};
   StoreChoice choice =
       find_row("comm.rendezvous", rendezvous, kRendezvous).value({rendezvous, address, ranks, get});
-  // The store of rank 0 is that of one job; MASTER_ADDR may be another name on each machine.
-  if (choice.kind != Kind::kTcp) choice.run_hint = run_hint(get);
+  // These are stores of one job, and MASTER_ADDR may be another name on each machine.
+  if (choice.kind != Kind::kTcp && choice.kind != Kind::kTorch) choice.run_hint = run_hint(get);
   choice.leads = ranks.rank == 0;
   if (choice.kind == Kind::kTcp) choice.secret = secret_of(get);
   // If nothing else tells the jobs on this machine apart, their parents do: ranks of one mpiexec
@@ -223,6 +236,8 @@ std::shared_ptr<Store> open_store(const StoreChoice& choice, [[maybe_unused]] in
     case Kind::kTcp:
       return std::make_shared<TcpStore>(
           TcpStore::Options{choice.address, choice.leads, choice.secret, come});
+    case Kind::kTorch:
+      return std::make_shared<TorchStore>(choice.address, come);
     case Kind::kRedis:
 #ifdef RUNTIME_HAS_REDIS
       return std::make_shared<RedisStore>(choice.address);

@@ -13,7 +13,7 @@ namespace runtime::launch {
 
 // A store that can be opened.
 struct StoreChoice {
-  enum class Kind { kMemory, kFile, kRedis, kPmix, kTcp } kind = Kind::kMemory;
+  enum class Kind { kMemory, kFile, kRedis, kPmix, kTcp, kTorch } kind = Kind::kMemory;
   std::string address = {};   // a folder, or host:port
   bool leads = false;         // of kTcp: this is rank 0, which keeps the store
   std::string secret = {};    // of kTcp
@@ -26,9 +26,10 @@ std::vector<std::string> written_rendezvous();
 
 // Chooses by comm.rendezvous and comm.rendezvous_address. "auto" takes the first of these that
 // exists: the folder that the launcher of this program names (RUNTIME_RENDEZVOUS), the address, a
-// folder on this machine if all ranks are on it, the launcher's PMIx, a store that rank 0 keeps at
-// MASTER_ADDR and MASTER_PORT. "env" does the same but ignores the address. A run of one rank needs
-// none of them. Throws ConfigurationError that says what can be given.
+// folder on this machine if all ranks are on it, the launcher's PMIx, at MASTER_ADDR and
+// MASTER_PORT the store of torchrun's agent, or else one that rank 0 keeps there. "env" does the
+// same but ignores the address. A run of one rank needs none of them. Throws ConfigurationError
+// that says what can be given.
 StoreChoice choose_store(const std::string& rendezvous, const std::string& address,
                          const RankEnvironment& ranks, const GetVariable& get);
 

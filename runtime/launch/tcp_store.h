@@ -3,11 +3,9 @@
 #define RUNTIME_LAUNCH_TCP_STORE_H_
 
 #include <memory>
-#include <mutex>
 #include <string>
-#include <vector>
 
-#include "plugins/host/descriptor.h"
+#include "runtime/launch/server_connections.h"
 #include "runtime/launch/store.h"
 #include "runtime/launch/store_server.h"
 
@@ -26,7 +24,7 @@ class TcpStore : public Store {
     std::chrono::nanoseconds answer = std::chrono::seconds(5);
   };
   // Throws ConfigurationError for another form of address.
-  explicit TcpStore(Options options);
+  explicit TcpStore(const Options& options);
 
   void set(const std::string& key, const std::string& value) override;
   std::optional<std::string> try_get(const std::string& key) override;
@@ -35,25 +33,16 @@ class TcpStore : public Store {
   std::string description() const override;
 
  private:
-  using Deadline = std::chrono::steady_clock::time_point;
   struct Answer {
     char kind = 0;
     std::string value;
   };
 
-  plugins::host::Descriptor dial(Deadline deadline);
-  // Goes on trying until the deadline. `remedy`: what to do if that is in vain.
-  plugins::host::Descriptor connect(Deadline deadline, const char* remedy);
   Answer ask(char kind, std::chrono::milliseconds wait, const std::string& key,
              const std::string& value = "");
-  [[noreturn]] void fail(const std::string& what, const std::string& remedy) const;
 
-  const Options options_;
-  std::string host_, port_;
-  std::unique_ptr<StoreServer> server_;  // on rank 0
-  // Connections that no thread uses now: one that waits for a key does not hold up the others.
-  std::mutex mutex_;
-  std::vector<plugins::host::Descriptor> idle_;
+  const std::unique_ptr<StoreServer> server_;  // on rank 0
+  ServerConnections connections_;
 };
 
 }  // namespace runtime::launch

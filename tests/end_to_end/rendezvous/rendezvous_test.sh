@@ -59,6 +59,16 @@ start_redis() {
   exit 1
 }
 
+# With Python 3.11, torchrun of PyTorch 1.13 fails unless -r and -t (here 1: standard output) say which output it writes to
+# files and shows. torchrun of Debian 13 cannot start any process, because its PyTorch is built without libuv; the first
+# call finds that out.
+need_torchrun() {
+  need torchrun python3-torch
+  timeout 30 torchrun --standalone --nproc_per_node 1 -r 1 -t 1 --log_dir "$work/probe" --no_python true \
+    >"$work/torch.out" 2>&1 ||
+    skip "torchrun cannot start 'true': $(grep -m 1 Error "$work/torch.out")"
+}
+
 run_two() {
   case $kind in
     hand)
@@ -94,16 +104,24 @@ run_two() {
         --set comm.rendezvous=pmix >"$work/0.out" 2>"$work/0.err" </dev/null
       ;;
     torchrun)
-      need torchrun python3-torch
-      # With Python 3.11, torchrun of PyTorch 1.13 fails unless -r and -t (here 1: standard output) say which output it
-      # writes to files and shows. torchrun of Debian 13 cannot start any process, because its PyTorch is built without
-      # libuv; the first call finds that out.
-      timeout 30 torchrun --standalone --nproc_per_node 1 -r 1 -t 1 --log_dir "$work/probe" --no_python true \
-        >"$work/torch.out" 2>&1 ||
-        skip "torchrun cannot start 'true': $(grep -m 1 Error "$work/torch.out")"
+      need_torchrun
       timeout -k 5 "$limit" torchrun --standalone --nproc_per_node 2 -r 1 -t 1 --log_dir "$work/torch" --no_python \
         "${train[@]}" "${two[@]}" >"$work/torch.out" 2>"$work/0.err" </dev/null
       cat "$work"/torch/*/*/0/stdout.log >"$work/0.out"
+      ;;
+    torchrun_hosts)
+      # Two agents, as on two machines. The ranks meet in the agents' store, or with PyTorch 1.13, whose agents leave
+      # MASTER_PORT to rank 0, in a store of rank 0.
+      need_torchrun
+      local node pids=() port=$((20000 + RANDOM % 10000))
+      for node in 0 1; do
+        timeout -k 5 "$limit" torchrun --nnodes 2 --nproc_per_node 1 --rdzv_backend c10d --rdzv_id two \
+          --rdzv_endpoint "localhost:$port" -r 1 -t 1 --log_dir "$work/torch$node" --no_python \
+          "${train[@]}" "${two[@]}" --set comm.interface=lo >"$work/torch$node.out" 2>"$work/$node.err" </dev/null &
+        pids+=($!)
+      done
+      wait "${pids[0]}" && wait "${pids[1]}"
+      cat "$work"/torch[01]/*/*/0/stdout.log >"$work/0.out"
       ;;
     slurm)
       [ "${RUNTIME_TEST_SLURM:-0}" = 1 ] || skip "set RUNTIME_TEST_SLURM=1 to start a one-node Slurm (as root)"

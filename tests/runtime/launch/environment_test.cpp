@@ -71,6 +71,31 @@ TEST(Environment, EachLauncherIsKnown) {
                             {"JSM_NAMESPACE_LOCAL_RANK", "1"},
                             {"JSM_NAMESPACE_LOCAL_SIZE", "2"}})),
             "3/4 1/2 jsrun");
+  EXPECT_EQ(text(detect_in({{"PALS_RANKID", "3"},
+                            {"PMI_RANK", "3"},
+                            {"PMI_SIZE", "4"},
+                            {"PALS_LOCAL_RANKID", "1"},
+                            {"PALS_LOCAL_SIZE", "2"}})),
+            "3/4 1/2 PALS");
+  // Flux says how many nodes there are, and not how many ranks are on this one.
+  const auto flux = [](const char* nodes) {
+    return text(detect_in({{"FLUX_TASK_RANK", "4"},
+                           {"FLUX_JOB_SIZE", "5"},
+                           {"FLUX_TASK_LOCAL_ID", "1"},
+                           {"FLUX_JOB_NNODES", nodes}}));
+  };
+  EXPECT_EQ(flux("1"), "4/5 1/5 Flux");
+  EXPECT_EQ(flux("2"), "4/5 1/3 Flux");
+  EXPECT_EQ(text(detect_in({{"PET_NODE_RANK", "1"}, {"PET_NNODES", "2"}})),
+            "1/2 0/1 an operator for torchrun");
+  EXPECT_EQ(
+      text(detect_in({{"PET_NODE_RANK", "1"}, {"PET_NNODES", "2"}, {"PET_NPROC_PER_NODE", "1"}})),
+      "1/2 0/1 an operator for torchrun");
+  // The operator wants more processes on each node than this one, or no other node.
+  for (const Variables& variables :
+       {Variables{{"PET_NODE_RANK", "1"}, {"PET_NNODES", "2"}, {"PET_NPROC_PER_NODE", "4"}},
+        Variables{{"PET_NODE_RANK", "0"}, {"PET_NNODES", "1"}}})
+    EXPECT_EQ(text(detect_in(variables)), "0/1 0/1 ");
   EXPECT_EQ(text(detect_in({{"JOB_COMPLETION_INDEX", "1"}, {"WORLD_SIZE", "2"}})),
             "1/2 0/1 an Indexed Job of Kubernetes");
   // A job of pods that start ranks themselves, or that need not know of each other.
@@ -192,18 +217,20 @@ std::string refusal(const Variables& variables, int asked = 1) {
 }
 
 TEST(Environment, OneOfSeveralProcessesDoesNotRunAlone) {
-  const Variables several[] = {{{"JOB_COMPLETION_INDEX", "0"}},
-                               {{"JOB_COMPLETION_INDEX", "3"}},
-                               {{"PET_NNODES", "2"}, {"PET_NODE_RANK", "0"}},
-                               {{"PET_NPROC_PER_NODE", "auto"}},
-                               {{"SLURM_JOB_ID", "7"}, {"SLURM_NTASKS", "4"}},
-                               {{"SLURM_NNODES", "2"}},
-                               {{"FLUX_JOB_SIZE", "2"}, {"FLUX_TASK_RANK", "0"}},
-                               {{"MV2_COMM_WORLD_SIZE", "2"}},
-                               {{"WORLD_SIZE", "2"}},
-                               {{"RUNTIME_WORLD_SIZE", "2"}},
-                               {{"OMPI_COMM_WORLD_SIZE", "2"}},
-                               {{"PMI_SIZE", "2"}}};
+  const Variables several[] = {
+      {{"JOB_COMPLETION_INDEX", "0"}},
+      {{"JOB_COMPLETION_INDEX", "3"}},
+      {{"PET_NNODES", "2"}},
+      {{"PET_NNODES", "2"}, {"PET_NODE_RANK", "0"}, {"PET_NPROC_PER_NODE", "4"}},
+      {{"PET_NPROC_PER_NODE", "auto"}},
+      {{"SLURM_JOB_ID", "7"}, {"SLURM_NTASKS", "4"}},
+      {{"SLURM_NNODES", "2"}},
+      {{"FLUX_JOB_SIZE", "2"}},
+      {{"MV2_COMM_WORLD_SIZE", "2"}},
+      {{"WORLD_SIZE", "2"}},
+      {{"RUNTIME_WORLD_SIZE", "2"}},
+      {{"OMPI_COMM_WORLD_SIZE", "2"}},
+      {{"PMI_SIZE", "2"}}};
   for (const Variables& variables : several) {
     const std::string text = refusal(variables);
     for (const auto& [name, value] : variables) {

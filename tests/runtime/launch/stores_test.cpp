@@ -11,6 +11,7 @@
 namespace runtime::launch::test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Kind = StoreChoice::Kind;
 using Variables = std::map<std::string, std::string>;
@@ -37,8 +38,14 @@ const Variables kPmix = {{"PMIX_NAMESPACE", "77"}};
 const Variables kLauncher = {{"RUNTIME_RENDEZVOUS", "file:/l"}};
 const Variables kMaster = {{"MASTER_ADDR", "m"}, {"MASTER_PORT", "2"}};
 const Variables kMaster6 = {{"MASTER_ADDR", "fd00::1"}, {"MASTER_PORT", "2"}};
-const Variables kTorchrun = {
-    {"MASTER_ADDR", "m"}, {"MASTER_PORT", "2"}, {"TORCHELASTIC_RUN_ID", "x"}};
+// torchrun says whether its agent keeps a store at MASTER_ADDR and MASTER_PORT.
+Variables torchrun(const char* agent_keeps) {
+  Variables variables = kMaster;
+  variables["TORCHELASTIC_RUN_ID"] = "x";
+  variables["TORCHELASTIC_USE_AGENT_STORE"] = agent_keeps;
+  return variables;
+}
+const Variables kTorchrun = torchrun("True"), kOldTorchrun = torchrun("False");
 const Variables kBoth = {{"PMIX_NAMESPACE", "77"}, {"RUNTIME_RENDEZVOUS", "file:/l"}};
 
 struct Case {
@@ -86,11 +93,22 @@ TEST(Stores, AreChosenInOrder) {
       {"redis", "", kHosts, {{"RUNTIME_RENDEZVOUS", "h:1"}}, Kind::kRedis, "h:1"},
       {"auto", "tcp://h:1", kHosts, kMaster, Kind::kTcp, "tcp://h:1"},
       {"auto", "", kHosts, kMaster, Kind::kTcp, "tcp://m:2"},
+      {"auto",
+       "",
+       kHosts,
+       {{"PET_MASTER_ADDR", "m"}, {"PET_MASTER_PORT", "2"}},
+       Kind::kTcp,
+       "tcp://m:2"},
       {"auto", "", kHosts, kMaster6, Kind::kTcp, "tcp://[fd00::1]:2"},
       {"auto", "", kHere, kMaster, Kind::kFile, temporary},
       {"env", "h:1", kHosts, kMaster, Kind::kTcp, "tcp://m:2"},
       {"tcp", "", kHosts, kMaster, Kind::kTcp, "tcp://m:2"},
       {"tcp", "h:1", kHosts, kTorchrun, Kind::kTcp, "h:1"},
+      {"auto", "", kHosts, kTorchrun, Kind::kTorch, "m:2"},
+      {"auto", "tcp://h:1", kHosts, kTorchrun, Kind::kTcp, "tcp://h:1"},
+      {"auto", "", kHere, kTorchrun, Kind::kFile, temporary},
+      {"auto", "", kHosts, kOldTorchrun, Kind::kTcp, "tcp://m:2"},
+      {"tcp", "", kHosts, kOldTorchrun, Kind::kTcp, "tcp://m:2"},
       {"pmix", "h:1", kHosts, kLauncher, Kind::kPmix, ""},
       {"redis", "", RankEnvironment(), {}, Kind::kMemory, ""},
   };
@@ -118,7 +136,13 @@ TEST(Stores, RefusalsSayWhatCouldBeGiven) {
   EXPECT_THAT(refusal("file", "", {}), HasSubstr("give it a folder"));
   EXPECT_THAT(refusal("redis", "", kLauncher), HasSubstr("give it host:port"));
   EXPECT_THAT(refusal("tcp", "", kTorchrun), HasSubstr("give it tcp://host:port"));
-  EXPECT_THAT(refusal("auto", "", kTorchrun), HasSubstr("tcp://host:port with the host of rank 0"));
+  for (const char* secret : {"RUNTIME_SECRET", "RUNTIME_SECRET_FILE"}) {
+    Variables variables = kTorchrun;
+    variables[secret] = "hidden";
+    EXPECT_THAT(refusal("auto", "", variables),
+                AllOf(HasSubstr("torchrun's store at m:2"), HasSubstr("without a secret"),
+                      HasSubstr("tcp://host:port with the host of rank 0")));
+  }
 }
 
 TEST(Stores, RunsAreToldApartByTheVariablesOfTheirLauncher) {

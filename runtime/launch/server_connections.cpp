@@ -1,0 +1,118 @@
+// Tries all addresses of a host until one answers in time, and keeps connections for the next
+// request.
+#include "runtime/launch/server_connections.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <stdexcept>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "plugins/host/text.h"
+#include "runtime/error.h"
+
+namespace runtime::launch {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A connection that was lost is made again within this.
+constexpr auto kAgain = 500ms;
+
+}  // namespace
+
+void ServerConnections::fail(const std::string& what, const std::string& remedy) const {
+  throw CommunicationError(server_.name + ": " + what + "; " + remedy);
+}
+
+// Makes one attempt at each address of the host.
+plugins::host::Descriptor ServerConnections::dial(SocketDeadline deadline) const {
+  addrinfo hints{}, *list = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  if (const int code = ::getaddrinfo(server_.host.c_str(), server_.port.c_str(), &hints, &list);
+      code != 0)
+    throw std::runtime_error(::gai_strerror(code));
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(list, ::freeaddrinfo);
+  int error = ECONNREFUSED;
+  for (const addrinfo* a = list; a != nullptr; a = a->ai_next) {
+    plugins::host::Descriptor socket(
+        ::socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!socket) continue;
+    const int on = 1;
+    ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    socklen_t bytes = sizeof error;
+    if (::connect(socket.get(), a->ai_addr, a->ai_addrlen) != 0 && errno != EINPROGRESS) {
+      error = errno;
+      continue;
+    }
+    try {
+      await_socket(socket.get(), POLLOUT, std::min(deadline, SocketDeadline::clock::now() + 3s));
+      ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &bytes);
+    } catch (const std::system_error& silent) {
+      error = silent.code().value();  // another address may answer
+    }
+    if (error == 0) return socket;
+  }
+  lose_connection("connecting", error);
+}
+
+plugins::host::Descriptor ServerConnections::connect(SocketDeadline deadline,
+                                                     const std::string& remedy) const {
+  for (;;) {
+    std::string why;
+    try {
+      plugins::host::Descriptor socket = dial(deadline);
+      server_.hello(socket.get(),
+                    std::min(deadline, SocketDeadline::clock::now() + server_.answer));
+      return socket;
+    } catch (const CommunicationError& final) {
+      throw CommunicationError(server_.name + ": " + final.what());
+    } catch (const std::exception& error) {
+      why = error.what();
+    }
+    if (SocketDeadline::clock::now() + 50ms >= deadline) fail("cannot connect: " + why, remedy);
+    std::this_thread::sleep_for(50ms);
+  }
+}
+
+void ServerConnections::open(SocketDeadline deadline) {
+  plugins::host::Descriptor socket = connect(deadline, server_.absent);
+  const std::lock_guard lock(mutex_);
+  idle_.push_back(std::move(socket));
+}
+
+void ServerConnections::use(std::chrono::milliseconds wait,
+                            const std::function<void(int socket, SocketDeadline deadline)>& talk) {
+  const SocketDeadline deadline = SocketDeadline::clock::now() + wait + server_.answer;
+  plugins::host::Descriptor socket;
+  if (const std::lock_guard lock(mutex_); !idle_.empty()) {
+    socket = std::move(idle_.back());
+    idle_.pop_back();
+  }
+  for (bool reused = static_cast<bool>(socket);; reused = false) {
+    try {
+      if (!reused)
+        socket = connect(std::min(deadline, SocketDeadline::clock::now() + kAgain), server_.gone);
+      talk(socket.get(), deadline);
+      const std::lock_guard lock(mutex_);
+      idle_.push_back(std::move(socket));
+      return;
+    } catch (const std::system_error& error) {
+      socket.close();
+      if (!reused || error.code().value() == ETIMEDOUT)
+        fail(error.what() + std::string(" (limit ") +
+                 plugins::host::seconds_text(wait + server_.answer) + ")",
+             server_.gone);
+    }
+  }
+}
+
+}  // namespace runtime::launch
