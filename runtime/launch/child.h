@@ -5,7 +5,9 @@
 #include <sys/types.h>
 
 #include <csignal>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plugins/host/spawn.h"
@@ -24,6 +26,9 @@ struct ChildSpec : plugins::host::Spawn {
   std::string remedy;  // what the user can do if it cannot be started
   // Without a pipe the process inherits the output of this process.
   bool pipe_out = true, pipe_err = true;
+  // Of a process that is the launcher on another machine, or that brings its input there: what it
+  // reads first. Orders follow (orders.h). Other processes have an empty input.
+  std::optional<std::string> input = {};
   std::string out_prefix, err_prefix;  // precede each line of its output
 };
 
@@ -34,12 +39,18 @@ struct Child {
   pid_t pid = -1;
   int end_signal = SIGKILL;
   FileDescriptor out, err;  // the reading ends, non-blocking; -1 without pipes
+  FileDescriptor in;        // the writing end, of a process with an input
   bool given_up = false;    // killed by the launcher, so its exit status says nothing
 };
 
 // Starts the program with these pipes. Throws ConfigurationError if there is no such program and
 // CommunicationError if the system refuses processes or pipes.
 Child start(const ChildSpec& spec);
+
+// Writes to the input of the process, unless it has ended. SIGPIPE must be blocked.
+void say(const Child& child, std::string_view text);
+// Sends the signal, or says it to a process with an input.
+void send(const Child& child, int signal);
 
 }  // namespace runtime::launch
 

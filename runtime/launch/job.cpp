@@ -324,9 +324,9 @@ std::shared_ptr<Store> meet(const config::Comm& comm, const RankEnvironment& pla
   const StoreChoice choice = choose_store(comm.rendezvous, comm.rendezvous_address, place, get);
   meeting.store = open_store(choice, place.world_size, seconds(comm.init_timeout_s));
   std::shared_ptr<Store> store = meeting.store;
-  if (std::getenv(kRendezvousVariable) != nullptr && choice.kind == StoreChoice::Kind::kFile) {
-    meeting.job_folder = choice.address;
-    meeting.launcher = launcher_board(choice.address, place.world_size);
+  if (const char* const folder = std::getenv(kJobFolderVariable)) {
+    meeting.job_folder = folder;
+    meeting.launcher = launcher_board(folder, place.world_size);
     store = std::make_shared<AttendedStore>(store, meeting.launcher);
   }
   meeting.prefix =
@@ -448,8 +448,7 @@ struct Job::State {
     if (rank.config.device.threads == 0 && !config.debug.deterministic &&
         system::processors_in_groups() > 0)
       rank.config.device.threads = system::usable_processors();
-    if (const char* address = std::getenv(kRendezvousVariable))
-      rank.job_folder = folder_of(address);
+    if (const char* const folder = std::getenv(kJobFolderVariable)) rank.job_folder = folder;
     body(rank);
   }
 };

@@ -55,24 +55,30 @@ std::vector<std::string> words(std::vector<std::string> first,
   return first;
 }
 
-ChildSpec rank_of(const LaunchOptions& options, const Slots& slots, int rank,
-                  const std::string& rendezvous) {
-  const int ranks = slots.ranks();
-  Variables variables = variables_of({rank, ranks, rank, ranks, std::string(), false});
-  variables[kRendezvousVariable] = rendezvous;
-  variables[kLaunchVariable] = options.launch_id;
-  const std::string prefix = "[rank " + std::to_string(rank) + "] ";
+ChildSpec rank_of(const LaunchOptions& options, const Slots& slots, int local_rank,
+                  const RendezvousFolder& folder) {
+  const int here = slots.ranks();
+  const LaunchOptions::Share share = options.share.value_or(LaunchOptions::Share{
+      .program = program_to_start(), .world_size = here, .rendezvous = folder.address()});
   ChildSpec spec;
-  spec.name = "rank " + std::to_string(rank);
-  spec.rank = rank;
-  spec.program = program_to_start();
-  spec.arguments = words({plugins::host::program_path().string()}, options.arguments);
+  spec.rank = share.first_rank + local_rank;
+  spec.name = "rank " + std::to_string(spec.rank);
+  const std::string prefix = "[" + share.host + (share.host.empty() ? "" : " ") + spec.name + "] ";
+  if (!share.host.empty()) spec.name += " on " + share.host;
+  Variables variables =
+      variables_of({spec.rank, share.world_size, local_rank, here, std::string(), false});
+  variables[kRendezvousVariable] = share.rendezvous;
+  variables[kJobFolderVariable] = folder.path();
+  variables[kLaunchVariable] = options.launch_id;
+  spec.program = share.program;
+  spec.arguments = words({options.share ? share.program : plugins::host::program_path().string()},
+                         options.arguments);
   if (!slots.complete())
     spec.arguments = words(spec.arguments, options.elastic.arguments(slots.of_ranks()));
   spec.environment = environment_with(variables);
   spec.remedy = "see that the program's file is still there and may be executed";
-  spec.pipe_out = rank != 0 || isatty(STDOUT_FILENO) == 0;
-  spec.out_prefix = rank == 0 ? "" : prefix;
+  spec.pipe_out = spec.rank != 0 || isatty(STDOUT_FILENO) == 0;
+  spec.out_prefix = spec.rank == 0 ? "" : prefix;
   spec.err_prefix = prefix;
   return spec;
 }
@@ -95,9 +101,10 @@ Variables mpi_variables(const LaunchOptions& options) {
   return variables;
 }
 
-ChildSpec mpiexec_of(const LaunchOptions& options, const std::string& rendezvous) {
+ChildSpec mpiexec_of(const LaunchOptions& options, const RendezvousFolder& folder) {
   Variables variables = mpi_variables(options);
-  variables[kRendezvousVariable] = rendezvous;
+  variables[kRendezvousVariable] = folder.address();
+  variables[kJobFolderVariable] = folder.path();
   variables[kLaunchVariable] = options.launch_id;
   ChildSpec spec;
   spec.name = spec.program = options.mpiexec;
@@ -145,7 +152,7 @@ bool is_documented(int exit_code) {
 }
 
 using MakeSpecs =
-    std::function<std::vector<ChildSpec>(const Slots& slots, const std::string& rendezvous)>;
+    std::function<std::vector<ChildSpec>(const Slots& slots, const RendezvousFolder& folder)>;
 
 // The attempts to run one job.
 class ProcessJob {
@@ -172,15 +179,17 @@ class ProcessJob {
     supervision.patience = options_.patience;
     supervision.ending_limit = options_.ending_limit;
     supervision.saving = options_.saving;
+    if (options_.share) supervision.orders = options_.share->orders;
     supervision.is_saving = [&] { return is_saving(folder.path()); };
     supervision.on_loss = [&](int rank, const std::string& how, bool gave_up) {
-      post_loss(folder, slots_.ranks(), rank, how, gave_up);
+      post_loss(folder, options_.share ? options_.share->world_size : slots_.ranks(), rank, how,
+                gave_up);
     };
     if (!slots_.complete() && options_.elastic.rejoin.count() > 0) {
       supervision.regroup_interval = options_.elastic.rejoin;
       supervision.should_regroup = [&] { return has_saved(folder.path()) && regroup(); };
     }
-    Ending ending = supervise(make_specs_(slots_, folder.address()), signals_, supervision);
+    Ending ending = supervise(make_specs_(slots_, folder), signals_, supervision);
     // If the user has asked the ranks to stop, their exit codes are kept as they are.
     if (!ending.asked && !is_documented(ending.exit_code)) ending.exit_code = kLostRank;
     had_met_ |= has_saved(folder.path());
@@ -255,20 +264,27 @@ int launch_processes(const LaunchOptions& options) {
   // Two pipes for the output of each rank, and what one start and the supervisor need.
   system::require_descriptors(2 * static_cast<uint64_t>(options.ranks) + 12,
                               "the launcher of " + std::to_string(options.ranks) + " ranks");
-  const auto specs = [&](const Slots& slots, const std::string& rendezvous) {
+  const auto specs = [&](const Slots& slots, const RendezvousFolder& folder) {
     std::vector<ChildSpec> list;
     list.reserve(static_cast<size_t>(slots.ranks()));
     for (int rank = 0; rank < slots.ranks(); ++rank)
-      list.push_back(rank_of(options, slots, rank, rendezvous));
+      list.push_back(rank_of(options, slots, rank, folder));
     return list;
   };
   return ProcessJob(options, specs).run();
 }
 
 int launch_mpi(const LaunchOptions& options) {
-  const auto specs = [&](const Slots&, const std::string& rendezvous) {
-    return std::vector<ChildSpec>{mpiexec_of(options, rendezvous)};
+  const auto specs = [&](const Slots&, const RendezvousFolder& folder) {
+    return std::vector<ChildSpec>{mpiexec_of(options, folder)};
   };
+  return ProcessJob(options, specs).run();
+}
+
+int launch_launchers(const LaunchOptions& options, const std::vector<ChildSpec>& launchers) {
+  system::require_descriptors(3 * launchers.size() + 12,
+                              "the launcher on " + std::to_string(launchers.size()) + " machines");
+  const auto specs = [&](const Slots&, const RendezvousFolder&) { return launchers; };
   return ProcessJob(options, specs).run();
 }
 

@@ -4,8 +4,11 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "runtime/launch/child.h"
 
 namespace runtime::launch {
 
@@ -26,7 +29,7 @@ struct Elastic {
 // What to start, and how long to wait for it.
 struct LaunchOptions {
   int ranks = 1;
-  std::vector<std::string> arguments;  // of this program, for each rank, without the program's name
+  std::vector<std::string> arguments;  // of the program, for each rank, without the program's name
   // How often all ranks are started again after a rank was lost (exit code 4, or killed by a signal
   // that the user did not send), each time with a new rendezvous.
   int max_restarts = 0;
@@ -40,6 +43,16 @@ struct LaunchOptions {
   // How long rank 0 may go on saving after another rank has failed.
   std::chrono::nanoseconds saving = std::chrono::minutes(10);
   std::string mpiexec = "mpiexec";  // for launch_mpi() only
+  // For launch_processes() where other launchers start the other ranks of the job.
+  struct Share {
+    std::string program = {};     // the path of this program
+    std::string host = {};        // of this launcher, for messages
+    int first_rank = 0;           // its ranks are this one and those that follow
+    int world_size = 0;           // of the whole job
+    std::string rendezvous = {};  // the value of kRendezvousVariable for the ranks
+    int orders = -1;              // Supervision::orders
+  };
+  std::optional<Share> share = {};
 };
 
 // Runs this program once for each rank and returns the exit code of the whole job; README.md says
@@ -50,6 +63,12 @@ int launch_processes(const LaunchOptions& options);
 
 // Does the same through `mpiexec -n <ranks>`, which starts the ranks itself and owns their output.
 int launch_mpi(const LaunchOptions& options);
+
+// Runs launchers on other machines, or what starts them, as launch_processes() runs ranks:
+// `launchers` has a process with an input (ChildSpec::input) for each machine, and the first of its
+// ranks. Of the options only those about time and restarts are used. After a failure the launchers
+// end their ranks themselves; those that have not within `saving` are ended.
+int launch_launchers(const LaunchOptions& options, const std::vector<ChildSpec>& launchers);
 
 // Makes this process, which is a rank of an MPI launcher, end when that launcher is gone. (Open
 // MPI's ranks outlive an mpirun that was killed by SIGKILL.)

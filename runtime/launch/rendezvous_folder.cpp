@@ -91,10 +91,6 @@ RendezvousFolder::~RendezvousFolder() { remove(path_); }
 
 std::string RendezvousFolder::address() const { return kScheme + path_; }
 
-std::string folder_of(const std::string& address) {
-  return address.starts_with(kScheme) ? address.substr(std::strlen(kScheme)) : "";
-}
-
 SavingLock::SavingLock(const std::string& folder) {
   if (folder.empty()) return;
   const std::string path = saving_file(folder);

@@ -26,9 +26,6 @@ class RendezvousFolder {
   FileDescriptor lock_;
 };
 
-// Returns the folder that an address() names; "" for an address of another kind.
-std::string folder_of(const std::string& address);
-
 // The process of rank 0 holds this lock in the rendezvous folder while it writes files, so that the
 // launcher gives it time if another rank fails meanwhile. The kernel releases the lock when the
 // process ends.

@@ -15,6 +15,7 @@
 
 #include "runtime/error.h"
 #include "runtime/launch/line_output.h"
+#include "runtime/launch/orders.h"
 #include "runtime/launch/process_tree.h"
 
 namespace runtime::launch {
@@ -37,6 +38,7 @@ struct Status {
       : killed(WIFSIGNALED(status)), value(killed ? WTERMSIG(status) : WEXITSTATUS(status)) {}
   int exit_code() const { return killed ? kCodeOfLostRank : value; }
   // Exit code 4 means that the rank has lost another one; any other failure is nearer to the cause.
+  static Status of_consequence() { return Status(W_EXITCODE(kCodeOfLostRank, 0)); }
   bool is_consequence() const { return !killed && value == kCodeOfLostRank; }
   std::string text() const {
     if (!killed) return "ended with exit code " + std::to_string(value);
@@ -54,8 +56,8 @@ struct Stream {
 class Supervisor {
  public:
   Supervisor(const Signals& signals, const Supervision& supervision)
-      : signals_(signals), options_(supervision) {
-    if (options_.should_regroup) next_look_ = Clock::now() + options_.regroup_interval;
+      : signals_(signals), options_(supervision), orders_(supervision.orders) {
+    if (options_.should_regroup) regroup_.next_look = Clock::now() + options_.regroup_interval;
   }
   Ending run(const std::vector<ChildSpec>& specs);
 
@@ -67,6 +69,8 @@ class Supervisor {
   void add(const ChildSpec& spec);
   void step();
   void read_some(Stream& stream);
+  void read_orders();
+  void obey(const Order& order);
   void on_signal(int signal);
   void on_stop(int signal);
   void send_to_ranks(int signal);
@@ -74,6 +78,7 @@ class Supervisor {
   void on_deaths();
   void judge(const Child& child, Status status);
   void fail();
+  void say_to_launchers(const Order& order) const;
   void end_stopped();
   void look_for_stragglers();
   void on_deadline();
@@ -86,18 +91,21 @@ class Supervisor {
   const Signals& signals_;
   const Supervision& options_;
   Sink out_{STDOUT_FILENO}, err_{STDERR_FILENO};
+  Orders orders_;
   ProcessTree tree_;
   std::vector<Child> children_;  // that are still running
   std::vector<Stream> streams_;
   Phase phase_ = Phase::kRunning;
   std::optional<Clock::time_point> deadline_;
-  std::optional<Clock::time_point> next_look_;  // for should_regroup()
+  struct {
+    std::optional<Clock::time_point> next_look;  // for should_regroup()
+    bool asked = false;                          // the ranks were asked to end after a checkpoint
+  } regroup_;
   Clock::time_point failed_at_;                 // valid from kFailed on
   std::optional<Clock::time_point> first_end_;  // when the first process ended with 0
   std::optional<Status> cause_;
   std::string cause_text_;      // "rank 2 (pid 123) was killed by signal 9 (SIGKILL)"
   int lost_ = -1;               // Ending::lost
-  bool regroups_ = false;       // the ranks were asked to end after a checkpoint
   bool found_stopped_ = false;  // a rank for which others have probably waited in vain was stopped
   int asked_ = 0;               // the first signal that the user has sent
   int stops_ = 0;               // number of such signals
@@ -115,9 +123,9 @@ void Supervisor::add(const ChildSpec& spec) {
 }
 
 int Supervisor::timeout_ms() const {
-  if (!deadline_ && !next_look_) return -1;
+  if (!deadline_ && !regroup_.next_look) return -1;
   const auto next = std::min(deadline_.value_or(Clock::time_point::max()),
-                             next_look_.value_or(Clock::time_point::max()));
+                             regroup_.next_look.value_or(Clock::time_point::max()));
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now());
   return static_cast<int>(std::max<int64_t>(left.count(), 0));
 }
@@ -126,7 +134,8 @@ int Supervisor::timeout_ms() const {
 void Supervisor::step() {
   std::vector<pollfd> polled = {{signals_.fd(), POLLIN, 0},
                                 {out_.waiting() ? out_.fd() : -1, POLLOUT, 0},
-                                {err_.waiting() ? err_.fd() : -1, POLLOUT, 0}};
+                                {err_.waiting() ? err_.fd() : -1, POLLOUT, 0},
+                                {orders_.fd(), POLLIN, 0}};
   const size_t first = polled.size();
   for (const Stream& stream : streams_)
     polled.push_back({stream.lines.sink().full() ? -1 : stream.fd.get(), POLLIN, 0});
@@ -134,27 +143,28 @@ void Supervisor::step() {
     throw CommunicationError(std::string("waiting for the ranks: poll: ") + std::strerror(errno));
   if (polled[1].revents != 0) out_.write_some();
   if (polled[2].revents != 0) err_.write_some();
+  if (polled[3].revents != 0) read_orders();
   for (size_t i = 0; i < streams_.size(); ++i)
     if (polled[first + i].revents != 0) read_some(streams_[i]);
   while (const int signal = signals_.take()) on_signal(signal);
-  if (next_look_ && Clock::now() >= *next_look_) look_whether_to_regroup();
+  if (regroup_.next_look && Clock::now() >= *regroup_.next_look) look_whether_to_regroup();
   if (deadline_ && Clock::now() >= *deadline_) on_deadline();
 }
 
 void Supervisor::look_whether_to_regroup() {
-  next_look_.reset();
+  regroup_.next_look.reset();
   if (phase_ != Phase::kRunning || first_end_ || asked_ != 0) return;
-  regroups_ = options_.should_regroup();
-  if (regroups_) {
+  regroup_.asked = options_.should_regroup();
+  if (regroup_.asked) {
     send_to_ranks(kAfterCheckpoint);
   } else {
-    next_look_ = Clock::now() + options_.regroup_interval;
+    regroup_.next_look = Clock::now() + options_.regroup_interval;
   }
 }
 
 void Supervisor::send_to_ranks(int signal) {
   if (tree_.send_to_ranks(signal)) return;
-  for (const Child& child : children_) kill(child.pid, signal);
+  for (const Child& child : children_) launch::send(child, signal);
 }
 
 // Forwards output, and closes the stream at its end. If the launcher's own output fails, what ranks
@@ -165,6 +175,34 @@ void Supervisor::read_some(Stream& stream) {
   if (bytes > 0) return stream.lines.add({buffer_.data(), static_cast<size_t>(bytes)});
   stream.lines.finish();
   stream.fd.close();
+}
+
+// The end of the orders is SIGHUP, as that of a terminal.
+void Supervisor::read_orders() {
+  for (const Order& order : orders_.read()) obey(order);
+  if (orders_.fd() < 0 && stops_ == 0) on_stop(SIGHUP);
+}
+
+void Supervisor::obey(const Order& order) {
+  if (order.kind != Order::Kind::kSignal) {
+    if (phase_ != Phase::kRunning) return;
+    if (options_.on_loss)
+      options_.on_loss(order.number, order.text, order.kind == Order::Kind::kTold);
+    cause_ = Status::of_consequence();
+    cause_text_ = order.text;
+    fail();
+  } else if (order.number == SIGKILL) {
+    if (++stops_ == 1) asked_ = SIGTERM;
+    on_stop(SIGTERM);
+  } else if (std::ranges::find(kStops, order.number) != std::end(kStops)) {
+    on_signal(order.number);
+  }
+}
+
+// To those on other machines.
+void Supervisor::say_to_launchers(const Order& order) const {
+  for (const Child& child : children_)
+    if (child.in) say(child, line_of(order));
 }
 
 void Supervisor::on_signal(int signal) {
@@ -231,8 +269,11 @@ void Supervisor::judge(const Child& child, Status status) {
   err_.add("error: " + cause_text_ + "\n");
   fail();
   end_stopped();
-  if (options_.on_loss && child.rank >= 0 && !(status.is_consequence() && found_stopped_))
-    options_.on_loss(child.rank, "it " + status.text(), status.is_consequence());
+  const bool gave_up = status.is_consequence();
+  say_to_launchers({gave_up ? Order::Kind::kTold : Order::Kind::kLost, child.rank,
+                    child.name + " " + status.text()});
+  if (options_.on_loss && child.rank >= 0 && !(gave_up && found_stopped_))
+    options_.on_loss(child.rank, "it " + status.text(), gave_up);
 }
 
 // Kills the ranks that are stopped, once others have failed or have ended because they were told
@@ -258,7 +299,7 @@ void Supervisor::end_children(Phase phase, std::optional<int> signal) {
   deadline_ = Clock::now() + kTermination;
   // The others have noticed that a rank is gone, and ended: it is the one that still runs.
   if (lost_ < 0 && cause_ && children_.size() == 1) lost_ = children_[0].rank;
-  for (const Child& child : children_) kill(child.pid, signal.value_or(child.end_signal));
+  for (const Child& child : children_) launch::send(child, signal.value_or(child.end_signal));
 }
 
 std::string Supervisor::running_names() const {
@@ -285,8 +326,11 @@ void Supervisor::look_for_stragglers() {
   end_stopped();
 }
 
+// Launchers on other machines end their ranks themselves, and wait for those that save.
 bool Supervisor::still_saves() const {
-  return options_.is_saving && Clock::now() - failed_at_ < options_.saving && options_.is_saving();
+  if (Clock::now() - failed_at_ >= options_.saving) return false;
+  return std::ranges::any_of(children_, [](const Child& c) { return bool(c.in); }) ||
+         (options_.is_saving && options_.is_saving());
 }
 
 void Supervisor::on_deadline() {
@@ -340,7 +384,7 @@ Ending Supervisor::run(const std::vector<ChildSpec>& specs) {
   Ending ending;
   ending.exit_code = only_stopped ? stopped_ : cause_->exit_code();
   ending.asked = asked_ != 0;
-  ending.regroups = regroups_ && !ending.asked && ending.exit_code == kEndedAfterCheckpoint;
+  ending.regroups = regroup_.asked && !ending.asked && ending.exit_code == kEndedAfterCheckpoint;
   ending.lost = lost_;
   ending.output_error = out_.error();
   return ending;

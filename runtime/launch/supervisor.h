@@ -72,6 +72,9 @@ struct Supervision {
   // the ranks get kAfterCheckpoint. Null: never. Must not throw.
   std::chrono::nanoseconds regroup_interval{0};
   std::function<bool()> should_regroup;
+  // A descriptor with orders (orders.h) of a launcher on another machine, whose end is SIGHUP; -1:
+  // there is none.
+  int orders = -1;
 };
 
 // Starts all processes, forwards their output, ends them as README.md says, and returns when no

@@ -66,7 +66,7 @@ void train_until_stopped(int save_ms) {
 // Does what rank 0 of a job does once all ranks have met.
 void save_something() {
   namespace launch = runtime::launch;
-  const launch::SavingLock lock(launch::folder_of(getenv(launch::kRendezvousVariable)));
+  const launch::SavingLock lock(getenv(launch::kJobFolderVariable));
 }
 
 void start_child() {

@@ -1,0 +1,109 @@
+// Says to each host what it is to run, through an agent.
+#include "tools/launch/launch.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <map>
+#include <numeric>
+#include <string_view>
+
+#include "runtime/error.h"
+#include "runtime/launch/nonce.h"
+#include "runtime/launch/processes.h"
+#include "tools/launch/assignment.h"
+
+namespace tools::launch {
+namespace {
+
+// The variables of this program and those that the user names.
+std::map<std::string, std::string> variables_for(const Arguments& arguments) {
+  std::map<std::string, std::string> variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const size_t end = text.find('=');
+    if (end != text.npos && text.starts_with("RUNTIME_"))
+      variables[std::string(text.substr(0, end))] = text.substr(end + 1);
+  }
+  for (const std::string& name : arguments.forwarded) {
+    const char* const value = std::getenv(name.c_str());
+    if (value == nullptr)
+      throw runtime::ConfigurationError("--env " + name +
+                                        ": there is no such variable here; set it, or leave it "
+                                        "out");
+    variables[name] = value;
+  }
+  if (!variables.contains("RUNTIME_SECRET") && !variables.contains("RUNTIME_SECRET_FILE"))
+    variables["RUNTIME_SECRET"] = runtime::launch::make_nonce();
+  return variables;
+}
+
+// ssh gives the command to a shell on the host, which would take other characters for its own.
+void check_program(const std::string& path) {
+  const bool plain = std::ranges::all_of(path, [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("/._+-").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  if (plain && !path.empty()) return;
+  throw runtime::ConfigurationError("--program: got '" + path +
+                                    "', expected the path of runtime on the hosts, of letters, "
+                                    "digits and the characters / . _ + -");
+}
+
+std::vector<std::string> words_for(const Arguments& arguments, const Host& host) {
+  constexpr std::string_view kHost = "{host}";
+  std::vector<std::string> words = arguments.agent;
+  bool named = false;
+  for (std::string& word : words) {
+    for (size_t at = 0; (at = word.find(kHost, at)) != word.npos; at += host.name.size()) {
+      word.replace(at, kHost.size(), host.name);
+      named = true;
+    }
+  }
+  if (!named) words.push_back(host.name);
+  words.insert(words.end(), {arguments.program, "launch", "--serve"});
+  return words;
+}
+
+}  // namespace
+
+std::vector<runtime::launch::ChildSpec> agents_of(const Arguments& arguments) {
+  check_program(arguments.program);
+  Assignment assignment;
+  assignment.folder = arguments.folder;
+  assignment.arguments = arguments.command;
+  assignment.variables = variables_for(arguments);
+  assignment.world_size = std::accumulate(arguments.hosts.begin(), arguments.hosts.end(), 0,
+                                     [](int sum, const Host& host) { return sum + host.ranks; });
+  assignment.rendezvous = arguments.rendezvous.empty()
+                         ? address_of(arguments.hosts.at(0)) + ":" + kPort
+                         : arguments.rendezvous;
+  if (assignment.rendezvous.find('/') == std::string::npos)
+    assignment.rendezvous = "tcp://" + assignment.rendezvous;
+  assignment.launch_id = runtime::launch::make_nonce();
+  std::vector<runtime::launch::ChildSpec> agents;
+  for (const Host& host : arguments.hosts) {
+    assignment.host = host.name;
+    assignment.ranks = host.ranks;
+    runtime::launch::ChildSpec spec;
+    spec.name = "the agent for " + host.name;
+    spec.rank = assignment.first_rank;
+    spec.arguments = words_for(arguments, host);
+    spec.program = spec.arguments[0];
+    spec.remedy = "install it, or give another program with --agent";
+    spec.input = line_of(assignment);
+    agents.push_back(std::move(spec));
+    assignment.first_rank += host.ranks;
+  }
+  return agents;
+}
+
+int run_on_hosts(const Arguments& arguments) {
+  runtime::launch::LaunchOptions options;
+  options.max_restarts = arguments.max_restarts;
+  return runtime::launch::launch_launchers(options, agents_of(arguments));
+}
+
+}  // namespace tools::launch

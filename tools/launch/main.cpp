@@ -1,0 +1,102 @@
+// The program `runtime-launch`, which `runtime launch` becomes.
+#include <CLI/CLI.hpp>
+#include <filesystem>
+
+#include "runtime/cli/number_checks.h"
+#include "runtime/error.h"
+#include "tools/launch/agent.h"
+#include "tools/launch/launch.h"
+#include "tools/trials/pool.h"
+#include "tools/trials/program.h"
+
+namespace tools::launch {
+namespace {
+
+// A host that does not answer for 45 s is lost.
+constexpr const char* kSsh =
+    "ssh -T -o BatchMode=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 -o "
+    "ServerAliveCountMax=3";
+
+struct Options {
+  std::string hosts, host_file, agent = kSsh;
+  int ranks = 1;
+  bool serve = false;
+  Arguments arguments;
+};
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> words;
+  std::istringstream in(text);
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+int run(Options& options) {
+  if (options.serve) return serve();
+  Arguments& a = options.arguments;
+  if (options.hosts.empty() == options.host_file.empty())
+    throw runtime::ConfigurationError(
+        "give the machines of the job either with --hosts a,b or with --host-file FILE");
+  a.hosts = options.hosts.empty() ? read_host_file(options.host_file, options.ranks)
+                                  : parse_hosts(options.hosts, options.ranks);
+  if (a.command.empty())
+    throw runtime::ConfigurationError(
+        "give the command that all ranks run, as in: runtime launch --hosts a,b train CONFIG");
+  a.agent = words_of(options.agent);
+  if (a.agent.empty()) throw runtime::ConfigurationError("--agent: expected a program");
+  if (a.program.empty()) a.program = trials::runtime_program();
+  if (a.folder.empty()) a.folder = std::filesystem::current_path().string();
+  return run_on_hosts(a);
+}
+
+int main_of(int argc, char** argv) {
+  CLI::App app{"Starts the ranks of a job on several machines, over ssh or another agent."};
+  app.name("runtime launch");
+  Options o;
+  Arguments& a = o.arguments;
+  int exit_code = 0;
+  app.add_option("--hosts", o.hosts,
+                 "The machines, with rank 0 on the first one: a,b or user@a,b:4 with four ranks");
+  app.add_option("--host-file", o.host_file,
+                 "A file with a machine a line, as those of mpirun: 'b slots=4'");
+  app.add_option("--ranks-per-host", o.ranks,
+                 "Ranks on each machine that is given without a number; default 1")
+      ->check(runtime::cli::positive(o.ranks));
+  app.add_option("--agent", o.agent,
+                 "The program that runs a command on a machine; {host} becomes the machine, or the "
+                 "machine follows it; default: ssh without questions");
+  app.add_option("--rendezvous", a.rendezvous,
+                 "Where the ranks meet; default tcp://HOST:29500 with the first machine");
+  app.add_option("--program", a.program,
+                 "The path of runtime on the machines; default: that of this one");
+  app.add_option("--folder", a.folder,
+                 "The working folder on the machines; default: the same as here");
+  app.add_option("--env", a.forwarded,
+                 "A variable that the ranks get, beside RUNTIME_*; may be repeated")
+      ->allow_extra_args(false);
+  app.add_option("--max-restarts", a.max_restarts,
+                 "How often all ranks are started again after one was lost; default 0")
+      ->check(runtime::cli::between(a.max_restarts, 0, 1000000));
+  app.add_flag("--serve", o.serve, "What runs on each machine: reads there what to do")->group("");
+  app.prefix_command();
+  app.footer(
+      "The machines need the same version of runtime and the same files, and must reach the first "
+      "one at the port of\n--rendezvous; ssh must ask no questions. Each line of output says "
+      "machine and rank, except those of rank 0's\nstandard output. Ctrl-C lets the ranks save.\n"
+      "Examples:\n"
+      "  runtime launch --hosts a,b,c,d train CONFIG --set comm.backend=gloo --set "
+      "comm.interface=eth0\n"
+      "  runtime launch --hosts a:4,b:4 --max-restarts 3 train CONFIG --resume auto --set "
+      "comm.interface=ib0\n"
+      "  runtime launch --host-file hosts --agent 'ssh -p 2222' train CONFIG");
+  app.callback([&] {
+    a.command = app.remaining();
+    exit_code = run(o);
+  });
+  return trials::run_program(app, argc, argv, exit_code);
+}
+
+}  // namespace
+}  // namespace tools::launch
+
+int main(int argc, char** argv) { return tools::launch::main_of(argc, argv); }
