@@ -65,31 +65,61 @@ void publish(const rt_host& host, const Membership& membership, const mesh::Endp
   }
 }
 
-// The endpoints of all other ranks, by rank.
-std::vector<mesh::Endpoint> fetch_all(const rt_host& host, const Membership& membership,
-                                      mesh::Deadline deadline) {
-  std::vector<mesh::Endpoint> all(static_cast<std::size_t>(membership.size));
+// Fetches the endpoint of one rank. Returns false if it has not come in time.
+bool fetch(const rt_host& host, const Membership& membership, int rank, mesh::Deadline deadline,
+           mesh::Endpoint& value) {
+  uint64_t size = sizeof(value);
+  const auto rest = std::chrono::nanoseconds(deadline - Clock::now()).count();
+  rt_error error{};
+  error.size = sizeof(error);
+  const rt_status status = host.kv_get(host.context, key_of(membership, rank).c_str(), &value,
+                                       &size, std::max<int64_t>(rest, 0), &error);
+  if (status == RT_ERROR_TIMEOUT) return false;
+  if (status != RT_OK) throw lost_error(membership, rank_name(rank), error.message);
+  if (size != sizeof(value) || value.size != membership.size)
+    throw lost_error(membership, rank_name(rank),
+                     format("it says that there are %d ranks", value.size).c_str());
+  return true;
+}
+
+// The endpoints of all ranks but `own`, by rank.
+std::vector<mesh::Endpoint> fetch_each(const rt_host& host, const Membership& membership,
+                                       mesh::Deadline deadline, const mesh::Endpoint& own) {
+  std::vector<mesh::Endpoint> all(static_cast<std::size_t>(membership.size), own);
   std::string missing;
-  for (int rank = 0; rank < membership.size; ++rank) {
-    if (rank == membership.rank) continue;
-    mesh::Endpoint& value = all[static_cast<std::size_t>(rank)];
-    uint64_t size = sizeof(value);
-    const auto rest = std::chrono::nanoseconds(deadline - Clock::now()).count();
-    rt_error error{};
-    error.size = sizeof(error);
-    const rt_status status = host.kv_get(host.context, key_of(membership, rank).c_str(), &value,
-                                         &size, std::max<int64_t>(rest, 0), &error);
-    if (status == RT_ERROR_TIMEOUT) {
+  for (int rank = 0; rank < membership.size; ++rank)
+    if (rank != membership.rank &&
+        !fetch(host, membership, rank, deadline, all[static_cast<std::size_t>(rank)]))
       append(missing, rank_name(rank));
-    } else if (status != RT_OK) {
-      throw lost_error(membership, rank_name(rank), error.message);
-    } else if (size != sizeof(value) || value.size != membership.size) {
-      throw lost_error(membership, rank_name(rank),
-                       format("it says that there are %d ranks", value.size).c_str());
-    }
-  }
   if (!missing.empty()) throw timeout_error(membership, missing, "did not come");
   return all;
+}
+
+// The endpoints of all ranks. Rank 0 fetches each of them and publishes all, so that the others ask
+// for one key instead of one for each rank.
+std::vector<mesh::Endpoint> fetch_all(const rt_host& host, const Membership& membership,
+                                      mesh::Deadline deadline, const mesh::Endpoint& own) {
+  const std::string key = membership.prefix + "/all";
+  rt_error error{};
+  error.size = sizeof(error);
+  if (membership.rank == 0) {
+    std::vector<mesh::Endpoint> all = fetch_each(host, membership, deadline, own);
+    if (host.kv_set(host.context, key.c_str(), all.data(), all.size() * sizeof(own), &error))
+      throw Error(RT_ERROR_COMMUNICATION,
+                  format("cannot publish the addresses of all ranks: %s", error.message));
+    return all;
+  }
+  std::vector<mesh::Endpoint> all(static_cast<std::size_t>(membership.size));
+  uint64_t size = all.size() * sizeof(own);
+  const auto rest = std::chrono::nanoseconds(deadline - Clock::now()).count();
+  const rt_status status =
+      host.kv_get(host.context, key.c_str(), all.data(), &size, std::max<int64_t>(rest, 0), &error);
+  if (status == RT_OK && size == all.size() * sizeof(own)) return all;
+  // This names the ranks that have not come, or one that says something else.
+  fetch_each(host, membership, deadline, own);
+  throw lost_error(membership, rank_name(0),
+                   status == RT_OK ? "it has published something else than the addresses of all"
+                                   : error.message);
 }
 
 struct Peers {
@@ -110,8 +140,7 @@ Peers connect(const rt_host& host, const Membership& membership, const Device& d
     own.segment = segment.card();
   }
   publish(host, membership, own);
-  std::vector<mesh::Endpoint> endpoints = fetch_all(host, membership, deadline);
-  endpoints[static_cast<std::size_t>(membership.rank)] = own;
+  const std::vector<mesh::Endpoint> endpoints = fetch_all(host, membership, deadline, own);
   mesh::Listener::Connections made = listener.connect(endpoints, deadline);
   if (made.missing.empty()) {
     if (membership.rank != 0 && membership.shares_memory)

@@ -105,12 +105,31 @@ std::shared_ptr<watch::JobBoard> launcher_board(const std::string& folder, int w
 }
 
 std::optional<std::string> AttendedStore::try_get(const std::string& key) {
-  if (!launcher_->alarm()) return store_->try_get(key);
+  look_at_launcher();
+  return store_->try_get(key);
+}
+
+std::optional<std::string> AttendedStore::wait_for(const std::string& key,
+                                                   std::chrono::nanoseconds at_most) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::nanoseconds kTurn = std::chrono::milliseconds(100);
+  const auto end =
+      Clock::now() + std::min<std::chrono::nanoseconds>(at_most, std::chrono::years(10));
+  for (;;) {
+    look_at_launcher();
+    const std::chrono::nanoseconds left = end - Clock::now();
+    auto value = store_->wait_for(key, std::clamp(left, left.zero(), kTurn));
+    if (value || left <= kTurn) return value;
+  }
+}
+
+void AttendedStore::look_at_launcher() const {
+  if (!launcher_->alarm()) return;
   const std::vector<Note> notes = launcher_->notes();
   const auto is_lost = [](const Note& note) { return note.kind == Note::Kind::kLost; };
   auto cause = std::find_if(notes.begin(), notes.end(), is_lost);
   if (cause == notes.end()) cause = notes.begin();
-  if (cause == notes.end()) return store_->try_get(key);
+  if (cause == notes.end()) return;
   throw CommunicationError("rank " + std::to_string(cause->rank) + " of " +
                            std::to_string(launcher_->world_size()) +
                            (is_lost(*cause) ? " is lost: " : " gave up because of another one: ") +

@@ -3,6 +3,7 @@
 #ifndef RUNTIME_LAUNCH_JOB_BOARD_H_
 #define RUNTIME_LAUNCH_JOB_BOARD_H_
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,19 +45,23 @@ class StoreJobBoard : public watch::JobBoard {
 // Returns the launcher's board in the rendezvous folder that the launcher has made for one attempt.
 std::shared_ptr<watch::JobBoard> launcher_board(const std::string& folder, int world_size);
 
-// A store whose try_get() throws CommunicationError that names the rank once the launcher knows
-// that a rank has died or given up. A rank that waits for a key then does not wait for a rank that
-// is gone.
+// A store in which try_get() and wait_for() throw CommunicationError that names the rank once the
+// launcher knows that a rank has died or given up. A rank that waits for a key then does not wait
+// for a rank that is gone.
 class AttendedStore : public Store {
  public:
   AttendedStore(std::shared_ptr<Store> store, std::shared_ptr<watch::JobBoard> launcher)
       : store_(std::move(store)), launcher_(std::move(launcher)) {}
   void set(const std::string& key, const std::string& value) override { store_->set(key, value); }
   std::optional<std::string> try_get(const std::string& key) override;
+  std::optional<std::string> wait_for(const std::string& key,
+                                      std::chrono::nanoseconds at_most) override;
   std::string description() const override { return store_->description(); }
   bool fresh() const override { return store_->fresh(); }
 
  private:
+  void look_at_launcher() const;
+
   const std::shared_ptr<Store> store_;
   const std::shared_ptr<watch::JobBoard> launcher_;
 };

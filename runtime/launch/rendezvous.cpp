@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "plugins/host/text.h"
@@ -50,8 +52,28 @@ constexpr auto kFarewell = std::chrono::seconds(1);
 
 // What rank 0 writes for one process, under a key with that process's nonce. Any other value is the
 // reason why the run has failed.
-constexpr const char* kSeen = "seen";
 constexpr const char* kGo = "go";
+
+// A rank waits in the store for the key that it needs, and looks at all others when that has not
+// come within a time that grows from the first to the last of these.
+constexpr std::chrono::nanoseconds kShortTurn = std::chrono::milliseconds(10),
+                                   kLongTurn = std::chrono::milliseconds(250);
+
+class Turns {
+ public:
+  explicit Turns(std::chrono::nanoseconds timeout)
+      : end_(Clock::now() + std::min<std::chrono::nanoseconds>(timeout, std::chrono::years(10))) {}
+  bool over() const { return Clock::now() >= end_; }
+  std::chrono::nanoseconds next() {
+    const auto left = std::max<std::chrono::nanoseconds>(end_ - Clock::now(), {});
+    return std::min(std::exchange(turn_, std::min(2 * turn_, kLongTurn)), left);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point end_;
+  std::chrono::nanoseconds turn_ = kShortTurn;
+};
 
 std::string host_name() {
   char host[256] = "";
@@ -85,6 +107,9 @@ class Handshake {
   static std::string reply_key(const Notice& leader, const Notice& process) {
     return run_of(leader) + "/reply/" + process.nonce;
   }
+  static std::string seen_key(const Notice& leader, const Notice& process) {
+    return run_of(leader) + "/seen/" + process.nonce;
+  }
   static std::string failed_key(const Notice& leader) { return run_of(leader) + "/failed"; }
 
   std::string where() const { return "rendezvous in " + store_.description() + ": "; }
@@ -92,13 +117,15 @@ class Handshake {
   std::string doubled_text(int rank, const std::string& one, const std::string& other) const;
   std::vector<int> missing() const;
 
-  void look_for(int rank);
+  void look_at(int rank, const std::optional<Notice>& notice);
   void look_for_failures();
+  void look_at_all();
   void tell_all(const std::string& verdict);
   [[noreturn]] void fail(const std::string& text, std::chrono::nanoseconds farewell = kFarewell);
 
   void register_under(const Notice& leader);
   bool answered(const Notice& leader);
+  void look_for_double(const Notice& leader);
   std::string deadline_text() const;
 
   Store& store_;
@@ -109,8 +136,8 @@ class Handshake {
   // On rank 0: the ranks that have come, and the largest world size that any rank has given.
   std::map<int, Notice> joined_;
   int largest_;
+  std::set<int> told_;           // on rank 0: those that know that it has seen them
   std::vector<Notice> leaders_;  // on other ranks: the rank 0s they registered under, in order
-  bool seen_ = false;            // whether the newest of them has answered
 };
 
 std::string Handshake::missing_text(const std::vector<int>& missing) const {
@@ -157,8 +184,7 @@ void Handshake::fail(const std::string& text, std::chrono::nanoseconds farewell)
   throw CommunicationError(text);
 }
 
-void Handshake::look_for(int rank) {
-  const std::optional<Notice> notice = read(store_.try_get(rank_key(own_, rank)));
+void Handshake::look_at(int rank, const std::optional<Notice>& notice) {
   if (!notice) return;
   const auto [entry, is_new] = joined_.try_emplace(rank, *notice);
   if (notice->nonce != entry->second.nonce)
@@ -171,7 +197,6 @@ void Handshake::look_for(int rank) {
          notice->process + ") says " + std::to_string(notice->world_size) +
          "; start all ranks with the same number of ranks");
   }
-  store_.set(reply_key(own_, *notice), kSeen);
 }
 
 void Handshake::look_for_failures() {
@@ -183,14 +208,26 @@ void Handshake::look_for_failures() {
   fail(text);
 }
 
+// Those that have come learn that a rank 0 is there.
+void Handshake::look_at_all() {
+  for (int rank = 1; rank < own_.world_size; ++rank)
+    look_at(rank, read(store_.try_get(rank_key(own_, rank))));
+  for (const auto& [rank, notice] : joined_)
+    if (told_.insert(rank).second) store_.set(seen_key(own_, notice), "");
+  look_for_failures();
+}
+
+// Where all come in time, rank 0 waits once for each of the others, and answers it once.
 std::string Handshake::lead() {
   store_.set(current_, write(own_));
-  const bool complete = poll_until(timeout_, [&] {
-    for (int rank = 1; rank < own_.world_size; ++rank) look_for(rank);
-    look_for_failures();
-    return missing().empty();
-  });
-  if (!complete) fail(missing_text(missing()), std::chrono::seconds(0));
+  Turns turns(timeout_);
+  for (std::vector<int> left = missing(); !left.empty(); left = missing()) {
+    if (turns.over()) fail(missing_text(left), std::chrono::seconds(0));
+    const int next = left.front();
+    look_at(next, read(store_.wait_for(rank_key(own_, next), turns.next())));
+    if (!joined_.contains(next)) look_at_all();
+  }
+  look_for_failures();
   tell_all(kGo);
   return run_of(own_);
 }
@@ -199,29 +236,28 @@ void Handshake::register_under(const Notice& leader) {
   if (!leaders_.empty() && leaders_.back().nonce == leader.nonce) return;
   store_.set(rank_key(leader, rank_), write(own_));
   leaders_.push_back(leader);
-  seen_ = false;
 }
 
 // Returns true if rank 0 lets all ranks continue.
 bool Handshake::answered(const Notice& leader) {
   const std::string reply = store_.try_get(reply_key(leader, own_)).value_or("");
-  if (reply == kGo) return true;
-  seen_ = reply == kSeen;
-  if (!seen_ && !reply.empty()) throw CommunicationError(reply);
+  if (reply != kGo && !reply.empty()) throw CommunicationError(reply);
+  return reply == kGo;
+}
+
+void Handshake::look_for_double(const Notice& leader) {
   const std::optional<Notice> other = read(store_.try_get(rank_key(leader, rank_)));
-  if (other && other->nonce != own_.nonce) {
-    const std::string text = doubled_text(rank_, own_.process, other->process);
-    store_.set(failed_key(leader), text);
-    throw CommunicationError(text);
-  }
-  return false;
+  if (!other || other->nonce == own_.nonce) return;
+  const std::string text = doubled_text(rank_, own_.process, other->process);
+  store_.set(failed_key(leader), text);
+  throw CommunicationError(text);
 }
 
 // A rank 0 that has seen this rank is alive, so other ranks are missing.
 std::string Handshake::deadline_text() const {
   if (leaders_.empty()) return missing_text({0});
   const Notice& leader = leaders_.back();
-  if (!seen_) {
+  if (!store_.try_get(seen_key(leader, own_))) {
     const auto end = store_.try_get(failed_key(leader));
     return missing_text({0}) + "; what is in the store says that " + leader.process +
            " was rank 0 of " + std::to_string(leader.world_size) + " and does not answer rank " +
@@ -234,18 +270,24 @@ std::string Handshake::deadline_text() const {
   return missing_text(missing.empty() ? std::vector<int>{0} : missing);
 }
 
+// Where rank 0 comes in time, this waits once for its announcement and once for its answer. What an
+// earlier run has left in the store may be taken for an announcement, so each turn looks for a
+// newer one.
 std::string Handshake::follow() {
-  std::string run;
-  const bool complete = poll_until(timeout_, [&] {
-    const std::optional<Notice> newest = read(store_.try_get(current_));
+  Turns turns(timeout_);
+  do {
+    const std::optional<Notice> newest =
+        read(leaders_.empty() ? store_.wait_for(current_, turns.next()) : store_.try_get(current_));
+    if (!newest && leaders_.empty()) continue;
     if (newest) register_under(*newest);
+    store_.wait_for(reply_key(leaders_.back(), own_), turns.next());
     for (const Notice& leader : leaders_)
-      if (run.empty() && answered(leader)) run = run_of(leader);
-    return !run.empty();
-  });
-  if (complete) return run;
+      if (answered(leader)) return run_of(leader);
+    for (const Notice& leader : leaders_) look_for_double(leader);
+  } while (!turns.over());
   const std::string text = deadline_text();
-  if (seen_) store_.set(failed_key(leaders_.back()), text);
+  if (!leaders_.empty() && store_.try_get(seen_key(leaders_.back(), own_)))
+    store_.set(failed_key(leaders_.back()), text);
   throw CommunicationError(text);
 }
 

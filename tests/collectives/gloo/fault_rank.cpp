@@ -255,8 +255,9 @@ void unreachable(const Scene& scene) {
   std::memcpy(&endpoint.address, &closed, sizeof(closed));
   endpoint.address_bytes = sizeof(closed);
   HostServices store = scene.store;
-  store.kv_get = [&](const std::string&, std::chrono::nanoseconds) {
-    return std::string(reinterpret_cast<const char*>(&endpoint), sizeof(endpoint));
+  store.kv_get = [&](const std::string& key, std::chrono::nanoseconds) {
+    const std::string one(reinterpret_cast<const char*>(&endpoint), sizeof(endpoint));
+    return key == "test/all" ? one + one : one;
   };
   const auto plugin = Plugin::load(scene.plugin, store);
   const Error error = error_of([&] {

@@ -3,7 +3,11 @@
 
 #include <unistd.h>
 
+#include <atomic>
+#include <condition_variable>
 #include <fstream>
+#include <map>
+#include <mutex>
 #include <random>
 #include <set>
 
@@ -145,6 +149,53 @@ TEST(Rendezvous, OneRankZero) {
   for (int i : {0, 1})
     EXPECT_THAT(results[i], HasSubstr("two processes say that they are rank 0: process "));
   EXPECT_THAT(results[2], StartsWith("error"));
+}
+
+// A store that counts requests, and whose waits have no end but the key.
+class CountingStore : public Store {
+ public:
+  void set(const std::string& key, const std::string& value) override {
+    ++requests;
+    const std::lock_guard lock(mutex_);
+    values_[key] = value;
+    changed_.notify_all();
+  }
+  std::optional<std::string> try_get(const std::string& key) override {
+    ++requests;
+    const std::lock_guard lock(mutex_);
+    const auto found = values_.find(key);
+    return found == values_.end() ? std::nullopt : std::optional(found->second);
+  }
+  std::optional<std::string> wait_for(const std::string& key, std::chrono::nanoseconds) override {
+    ++requests;
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return values_.contains(key); });
+    return values_[key];
+  }
+  std::string description() const override { return "a counting store"; }
+
+  std::atomic<int> requests = 0;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, std::string> values_;
+};
+
+// Where a store tells when a key is set, ranks do not ask again and again.
+TEST(Rendezvous, TakesAFewRequestsOfEachRank) {
+  for (const int ranks : {2, 16, 64}) {
+    CountingStore store;
+    const auto prefixes = in_threads(ranks, [&](int r) { return join(store, r, ranks, kLong); });
+    EXPECT_THAT(prefixes, Each(AllOf(prefixes[0], StartsWith("run-"))));
+    EXPECT_LE(store.requests, 6 * ranks) << ranks;
+    store.requests = 0;
+    in_threads(ranks, [&](int r) {
+      exchange_hosts(store, "run", r, ranks, kLong);
+      return "";
+    });
+    EXPECT_LE(store.requests, 3 * ranks + 1) << ranks;
+  }
 }
 
 TEST(Rendezvous, NothingToDoForOneRankOrInAFreshStore) {
