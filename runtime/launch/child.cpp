@@ -32,7 +32,7 @@ void say(const Child& child, std::string_view text) {
 }
 
 void send(const Child& child, int signal) {
-  if (!child.in) {
+  if (!child.leads_elsewhere()) {
     kill(child.pid, signal);
   } else {
     say(child, line_of(Order{.number = signal}));

@@ -40,7 +40,10 @@ struct Child {
   int end_signal = SIGKILL;
   FileDescriptor out, err;  // the reading ends, non-blocking; -1 without pipes
   FileDescriptor in;        // the writing end, of a process with an input
-  bool given_up = false;    // killed by the launcher, so its exit status says nothing
+
+  // Whether it is a launcher on another machine.
+  bool leads_elsewhere() const { return static_cast<bool>(in); }
+  bool given_up = false;  // killed by the launcher, so its exit status says nothing
 };
 
 // Starts the program with these pipes. Throws ConfigurationError if there is no such program and

@@ -15,8 +15,8 @@ namespace runtime::launch {
 namespace {
 
 // The variables of one launcher. They are used if `marker` is set; then `rank` and `world_size`
-// must be set too. A row whose `optional` is true is used only if `world_size` is set as well, and
-// not to 1; one with `per_node` only if that variable is not set or 1.
+// must be set too. A row whose `optional` is true is used only if `world_size` is set as well; one
+// with `per_node` only if that variable is not set or 1, and `world_size` is not 1.
 struct Launcher {
   const char* name;
   const char* marker;
@@ -154,10 +154,6 @@ std::optional<int> entry_of_node(std::string_view list, int node) {
 }
 
 int local_size(const Launcher& launcher, const GetVariable& get, int world_size) {
-  if (*launcher.local_size == '\0') {
-    const int nodes = number(launcher, get, launcher.nodes, 1, kMostRanksNamed);
-    return (world_size + nodes - 1) / nodes;
-  }
   if (*launcher.node == '\0') return number(launcher, get, launcher.local_size, 1, world_size);
   const int node = number(launcher, get, launcher.node, 0, kMostRanksNamed);
   const std::string list = get(launcher.local_size);
@@ -177,6 +173,13 @@ void read_local(const Launcher& launcher, const GetVariable& get, RankEnvironmen
   if (!has_rank || !has_size) {
     refuse(launcher, has_rank ? size : launcher.local_rank, "",
            std::string("a number, because ") + (has_rank ? launcher.local_rank : size) + " is set");
+  }
+  if (*launcher.local_size == '\0') {
+    // Divided evenly, or so that this rank has a place.
+    const int nodes = number(launcher, get, size, 1, kMostRanksNamed);
+    result.local_rank = number(launcher, get, launcher.local_rank, 0, result.world_size - 1);
+    result.local_size = std::max((result.world_size + nodes - 1) / nodes, result.local_rank + 1);
+    return;
   }
   result.local_size = local_size(launcher, get, result.world_size);
   result.local_rank = number(launcher, get, launcher.local_rank, 0, result.local_size - 1);
@@ -210,9 +213,9 @@ RankEnvironment detect(const GetVariable& get) {
   const auto launcher =
       std::find_if(std::begin(kLaunchers), std::end(kLaunchers), [&](const Launcher& l) {
         const auto is_one = [&](const char* name) { return std::strcmp(get(name), "1") == 0; };
-        return set(get, l.marker) &&
-               (!l.optional || (set(get, l.world_size) && !is_one(l.world_size))) &&
-               (!set(get, l.per_node) || is_one(l.per_node));
+        if (!set(get, l.marker) || (l.optional && !set(get, l.world_size))) return false;
+        if (*l.per_node == '\0') return true;
+        return !is_one(l.world_size) && (!set(get, l.per_node) || is_one(l.per_node));
       });
   RankEnvironment result =
       launcher == std::end(kLaunchers) ? RankEnvironment() : read_variables(*launcher, get);

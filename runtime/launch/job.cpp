@@ -352,7 +352,10 @@ constexpr uint64_t kOwnFiles = 24;
 
 // Only ranks that this program starts as processes can be started again without one of them.
 void check_elastic(const config::Config& config, const RankEnvironment& place) {
-  if (config.launch.min_ranks == 0 || std::getenv(kLaunchVariable) != nullptr) return;
+  const char* const rendezvous = std::getenv(kRendezvousVariable);
+  const bool elsewhere = rendezvous != nullptr && !std::string(rendezvous).starts_with("file:");
+  if (config.launch.min_ranks == 0 || (std::getenv(kLaunchVariable) != nullptr && !elsewhere))
+    return;
   throw ConfigurationError("launch.min_ranks = " + std::to_string(config.launch.min_ranks) +
                            ", but the ranks were started by " + place.source +
                            ", which alone can start them again: set launch.min_ranks = 0, let "

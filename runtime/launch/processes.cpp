@@ -2,6 +2,7 @@
 #include "runtime/launch/processes.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -63,8 +64,7 @@ ChildSpec rank_of(const LaunchOptions& options, const Slots& slots, int local_ra
   ChildSpec spec;
   spec.rank = share.first_rank + local_rank;
   spec.name = "rank " + std::to_string(spec.rank);
-  const std::string prefix = "[" + share.host + (share.host.empty() ? "" : " ") + spec.name + "] ";
-  if (!share.host.empty()) spec.name += " on " + share.host;
+  const std::string prefix = "[" + spec.name + "] ";
   Variables variables =
       variables_of({spec.rank, share.world_size, local_rank, here, std::string(), false});
   variables[kRendezvousVariable] = share.rendezvous;
@@ -157,9 +157,11 @@ using MakeSpecs =
 // The attempts to run one job.
 class ProcessJob {
  public:
-  ProcessJob(const LaunchOptions& options, const MakeSpecs& make_specs)
+  ProcessJob(const LaunchOptions& options, const MakeSpecs& make_specs,
+             bool launches_launchers = false)
       : options_(options),
         make_specs_(make_specs),
+        launches_launchers_(launches_launchers),
         slots_(options.ranks, options.elastic.min_ranks, options.elastic.replica) {}
 
   int run() {
@@ -190,6 +192,9 @@ class ProcessJob {
       supervision.should_regroup = [&] { return has_saved(folder.path()) && regroup(); };
     }
     Ending ending = supervise(make_specs_(slots_, folder), signals_, supervision);
+    // A shell says so if there is no such program on the machine, or none that may be executed.
+    if (launches_launchers_ && (ending.exit_code == 126 || ending.exit_code == 127))
+      ending.exit_code = static_cast<int>(ExitCode::kConfiguration);
     // If the user has asked the ranks to stop, their exit codes are kept as they are.
     if (!ending.asked && !is_documented(ending.exit_code)) ending.exit_code = kLostRank;
     had_met_ |= has_saved(folder.path());
@@ -214,9 +219,17 @@ class ProcessJob {
     if (!is_loss(ending)) return false;
     if (restarts_ < options_.max_restarts) {
       std::fprintf(stderr, "restart %d of %d\n", ++restarts_, options_.max_restarts);
+      if (launches_launchers_) pause();
       return true;
     }
     return is_elastic() && leave_out(ending.lost);
+  }
+
+  // A machine that is lost may need time to come back. A signal ends the pause.
+  void pause() const {
+    const int seconds = std::min(1 << std::min(restarts_, 5), 30);
+    pollfd signals{.fd = signals_.fd(), .events = POLLIN, .revents = 0};
+    ::poll(&signals, 1, 1000 * seconds);
   }
 
   bool leave_out(int rank) {
@@ -252,6 +265,7 @@ class ProcessJob {
 
   const LaunchOptions& options_;
   const MakeSpecs& make_specs_;
+  const bool launches_launchers_;
   const Signals signals_;
   Slots slots_;
   int restarts_ = 0;      // with the present slots
@@ -285,7 +299,7 @@ int launch_launchers(const LaunchOptions& options, const std::vector<ChildSpec>&
   system::require_descriptors(3 * launchers.size() + 12,
                               "the launcher on " + std::to_string(launchers.size()) + " machines");
   const auto specs = [&](const Slots&, const RendezvousFolder&) { return launchers; };
-  return ProcessJob(options, specs).run();
+  return ProcessJob(options, specs, /*launches_launchers=*/true).run();
 }
 
 void end_with_parent() { prctl(PR_SET_PDEATHSIG, SIGKILL); }

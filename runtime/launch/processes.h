@@ -46,7 +46,6 @@ struct LaunchOptions {
   // For launch_processes() where other launchers start the other ranks of the job.
   struct Share {
     std::string program = {};     // the path of this program
-    std::string host = {};        // of this launcher, for messages
     int first_rank = 0;           // its ranks are this one and those that follow
     int world_size = 0;           // of the whole job
     std::string rendezvous = {};  // the value of kRendezvousVariable for the ranks

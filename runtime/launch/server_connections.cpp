@@ -97,16 +97,17 @@ void ServerConnections::use(std::chrono::milliseconds wait,
     socket = std::move(idle_.back());
     idle_.pop_back();
   }
+  SocketDeadline made = deadline;
   for (bool reused = static_cast<bool>(socket);; reused = false) {
     try {
-      if (!reused)
-        socket = connect(std::min(deadline, SocketDeadline::clock::now() + kAgain), server_.gone);
+      if (!reused) socket = connect(made, server_.gone);
       talk(socket.get(), deadline);
       const std::lock_guard lock(mutex_);
       idle_.push_back(std::move(socket));
       return;
     } catch (const std::system_error& error) {
       socket.close();
+      made = std::min(deadline, SocketDeadline::clock::now() + kAgain);
       if (!reused || error.code().value() == ETIMEDOUT)
         fail(error.what() + std::string(" (limit ") +
                  plugins::host::seconds_text(wait + server_.answer) + ")",

@@ -42,8 +42,8 @@ constexpr std::chrono::milliseconds kBreath{20};
       "the store of this job: rank 0 cannot listen on port " + std::to_string(port) + ": " +
       std::strerror(error) +
       (error == EADDRINUSE
-           ? "; another job or torchrun uses it: choose a free port (MASTER_PORT, or "
-             "comm.rendezvous_address = \"tcp://HOST:PORT\")"
+           ? "; another job or torchrun uses it: choose a free port (MASTER_PORT, "
+             "comm.rendezvous_address = \"tcp://HOST:PORT\", or --rendezvous of runtime launch)"
            : "; choose another port, or another comm.rendezvous"));
 }
 

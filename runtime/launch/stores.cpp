@@ -183,7 +183,8 @@ constexpr Row<StoreChoice (*)(const Asked&)> kRendezvous[] = {
     {"redis", [](const Asked& a) { return of_kind(Kind::kRedis, a.rendezvous, a.address, a.get); }},
     {"tcp",
      [](const Asked& a) {
-       const auto master = a.address.empty() ? at_master(a.get) : std::nullopt;
+       const bool said = !a.address.empty() || a.get(kRendezvousVariable) != nullptr;
+       const auto master = said ? std::nullopt : at_master(a.get);
        const bool kept = master && master->kind == Kind::kTcp;
        return kept ? *master : of_kind(Kind::kTcp, a.rendezvous, a.address, a.get);
      }},

@@ -25,7 +25,7 @@ struct StoreChoice {
 std::vector<std::string> written_rendezvous();
 
 // Chooses by comm.rendezvous and comm.rendezvous_address. "auto" takes the first of these that
-// exists: the folder that the launcher of this program names (RUNTIME_RENDEZVOUS), the address, a
+// exists: what the launcher of this program names (RUNTIME_RENDEZVOUS), the address, a
 // folder on this machine if all ranks are on it, the launcher's PMIx, at MASTER_ADDR and
 // MASTER_PORT the store of torchrun's agent, or else one that rank 0 keeps there. "env" does the
 // same but ignores the address. A run of one rank needs none of them. Throws ConfigurationError

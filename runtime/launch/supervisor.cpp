@@ -27,6 +27,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kCodeOfLostRank = static_cast<int>(ExitCode::kCommunication);
 // The cause of the end of a job of so many ranks is said once more, as the last line.
 constexpr size_t kManyRanks = 9;
+constexpr int kLostConnection = 255;  // as ssh ends
 constexpr int kStops[] = {SIGINT, SIGTERM, SIGHUP, kAfterCheckpoint};
 
 // How a process has ended: with an exit code, or by a signal that killed it.
@@ -163,7 +164,8 @@ void Supervisor::look_whether_to_regroup() {
 }
 
 void Supervisor::send_to_ranks(int signal) {
-  if (tree_.send_to_ranks(signal)) return;
+  const bool elsewhere = std::ranges::any_of(children_, &Child::leads_elsewhere);
+  if (!elsewhere && tree_.send_to_ranks(signal)) return;
   for (const Child& child : children_) launch::send(child, signal);
 }
 
@@ -177,10 +179,13 @@ void Supervisor::read_some(Stream& stream) {
   stream.fd.close();
 }
 
-// The end of the orders is SIGHUP, as that of a terminal.
+// The end of the orders is SIGHUP, as that of a terminal. Ranks that were to stop before have had
+// their time.
 void Supervisor::read_orders() {
   for (const Order& order : orders_.read()) obey(order);
-  if (orders_.fd() < 0 && stops_ == 0) on_stop(SIGHUP);
+  if (orders_.fd() >= 0) return;
+  if (stops_ == 0) return on_stop(SIGHUP);
+  fail();
 }
 
 void Supervisor::obey(const Order& order) {
@@ -202,7 +207,7 @@ void Supervisor::obey(const Order& order) {
 // To those on other machines.
 void Supervisor::say_to_launchers(const Order& order) const {
   for (const Child& child : children_)
-    if (child.in) say(child, line_of(order));
+    if (child.leads_elsewhere()) say(child, line_of(order));
 }
 
 void Supervisor::on_signal(int signal) {
@@ -263,10 +268,15 @@ void Supervisor::judge(const Child& child, Status status) {
     return;
   }
   if (cause_ && (!cause_->is_consequence() || status.is_consequence())) return;
+  const std::string text = child.name + " (pid " + std::to_string(child.pid) + ") " + status.text();
+  err_.add("error: " + text + "\n");
+  if (asked_ != 0 && child.leads_elsewhere() && status.exit_code() == kLostConnection) {
+    stopped_ = 128 + asked_;  // the ranks there save and end, as they were told before or are now
+    return;
+  }
   cause_ = status;
+  cause_text_ = text;
   if (!status.is_consequence()) lost_ = child.rank;
-  cause_text_ = child.name + " (pid " + std::to_string(child.pid) + ") " + status.text();
-  err_.add("error: " + cause_text_ + "\n");
   fail();
   end_stopped();
   const bool gave_up = status.is_consequence();
@@ -299,7 +309,8 @@ void Supervisor::end_children(Phase phase, std::optional<int> signal) {
   deadline_ = Clock::now() + kTermination;
   // The others have noticed that a rank is gone, and ended: it is the one that still runs.
   if (lost_ < 0 && cause_ && children_.size() == 1) lost_ = children_[0].rank;
-  for (const Child& child : children_) launch::send(child, signal.value_or(child.end_signal));
+  for (const Child& child : children_)
+    launch::send(child, signal.value_or(child.leads_elsewhere() ? SIGKILL : child.end_signal));
 }
 
 std::string Supervisor::running_names() const {
@@ -323,13 +334,14 @@ void Supervisor::look_for_stragglers() {
              " s after another rank has ended: it hangs, and is ended\n");
   cause_ = Status(SIGSTOP);
   fail();
+  say_to_launchers({Order::Kind::kTold, children_[0].rank, running_names() + " did not end"});
   end_stopped();
 }
 
 // Launchers on other machines end their ranks themselves, and wait for those that save.
 bool Supervisor::still_saves() const {
   if (Clock::now() - failed_at_ >= options_.saving) return false;
-  return std::ranges::any_of(children_, [](const Child& c) { return bool(c.in); }) ||
+  return std::ranges::any_of(children_, &Child::leads_elsewhere) ||
          (options_.is_saving && options_.is_saving());
 }
 

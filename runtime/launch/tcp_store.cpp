@@ -41,7 +41,7 @@ void say_hello(const std::string& secret, int socket, SocketDeadline deadline) {
   if (reply == wire::kWrongSecret)
     throw CommunicationError(
         "it refused the secret of this rank; give all ranks the same RUNTIME_SECRET, or the same "
-        "file in RUNTIME_SECRET_FILE");
+        "file in RUNTIME_SECRET_FILE; if another job uses this port, choose another one");
   if (reply != wire::kWelcome)
     throw std::runtime_error("what listens there is no store of this program");
 }

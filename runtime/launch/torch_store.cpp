@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
 #include <string_view>
 #include <system_error>
 
@@ -22,19 +23,20 @@ enum Request : char {
   kGetValue = 3,
   kCheck = 5,
   kWaitFor = 6,
-  kCancelWait = 12,
-  kPing = 13
+  kCancelWait = 12
 };
-// kCheck is answered with kReady or 1, kWaitFor with kStopWaiting, kCancelWait with 1.
-constexpr char kReady = 0, kStopWaiting = 0;
+// kCheck is answered with kReady or kNotReady, kWaitFor with kStopWaiting, kCancelWait with 1.
+constexpr char kReady = 0, kNotReady = 1, kStopWaiting = 0;
 constexpr uint32_t kValidation = 0x3C85F7CE;
-constexpr uint32_t kPingNumber = 0x52544d21;  // any number: the answer is the same
 
 constexpr const char* kNoAgent =
     "see that MASTER_ADDR and MASTER_PORT are those of torchrun's agent, and that no firewall "
     "closes the port";
 constexpr const char* kAgentGone =
-    "torchrun's agent, which keeps it, has ended or cannot be reached";
+    "torchrun's agent, which keeps it, has ended or cannot be reached: see its output";
+constexpr const char* kOtherVersion =
+    "it does not answer as that of PyTorch 2.4 and newer; use its torchrun, or set "
+    "comm.rendezvous_address to tcp://host:port with the host of rank 0 and a free port there";
 // A rank that waits for a key asks again after this, so that it notices when the agent is gone.
 constexpr auto kLongestTurn = 1000ms;
 
@@ -77,22 +79,18 @@ std::string get_value(int socket, const std::string& key, SocketDeadline deadlin
 }
 
 // The store of an older PyTorch takes what is said here for the beginning of another request, and
-// does not answer.
+// does not answer, or it closes the connection, as one does whose agent ends.
 void greet_agent(int socket, SocketDeadline deadline) {
-  std::string reply;
+  char reply = kReady;
   try {
-    send_all(socket,
-             request(kValidate, bytes_of(kValidation)) + request(kPing, bytes_of(kPingNumber)),
-             deadline);
-    reply = receive_all(socket, sizeof(kPingNumber), deadline);
+    reply =
+        answer(socket, request(kValidate, bytes_of(kValidation)) + request_of_one(kCheck, "hello"),
+               deadline);
   } catch (const std::system_error& error) {
-    if (error.code().value() != ETIMEDOUT) throw;
+    if (error.code().value() == ETIMEDOUT) throw CommunicationError(kOtherVersion);
+    throw std::runtime_error(error.what() + std::string(": ") + kOtherVersion);
   }
-  if (reply != bytes_of(kPingNumber))
-    throw CommunicationError(
-        "it does not answer as that of PyTorch 2.4 and newer; use its torchrun, or set "
-        "comm.rendezvous_address to tcp://host:port with the host of rank 0 and a free port "
-        "there");
+  if (reply != kReady && reply != kNotReady) throw CommunicationError(kOtherVersion);
 }
 
 ServerConnections::Server agent_at(const std::string& address, std::chrono::nanoseconds answer) {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -29,16 +30,16 @@ std::string first_line() {
 int serve() {
   const Assignment assignment = read_assignment(first_line());
   if (::chdir(assignment.folder.c_str()) != 0)
-    throw runtime::ConfigurationError("the working folder of the ranks on " + assignment.host + ": " +
-                                      assignment.folder + ": " + std::strerror(errno) +
+    throw runtime::ConfigurationError("the working folder of the ranks on " + assignment.host +
+                                      ": " + assignment.folder + ": " + std::strerror(errno) +
                                       "; make it there, or give another one with --folder");
   for (const auto& [name, value] : assignment.variables) ::setenv(name.c_str(), value.c_str(), 1);
   runtime::launch::LaunchOptions options;
   options.ranks = assignment.ranks;
   options.arguments = assignment.arguments;
   options.launch_id = assignment.launch_id;
+  options.saving = std::chrono::seconds(assignment.save_timeout_s);
   options.share = {.program = trials::runtime_program(),
-                   .host = assignment.host,
                    .first_rank = assignment.first_rank,
                    .world_size = assignment.world_size,
                    .rendezvous = assignment.rendezvous,

@@ -11,10 +11,11 @@ namespace tools::launch {
 // The ranks of one machine.
 struct Assignment {
   std::string host = {};                              // for messages
-  std::string folder = {};  // the working folder of the ranks
-  std::vector<std::string> arguments = {};  // of `runtime`
+  std::string folder = {};                            // the working folder of the ranks
+  std::vector<std::string> arguments = {};            // of `runtime`
   std::map<std::string, std::string> variables = {};  // of the environment
   int first_rank = 0, ranks = 1, world_size = 1;
+  int save_timeout_s = 0;       // how long rank 0 may go on saving after another rank has failed
   std::string rendezvous = {};  // tcp://host:port
   std::string launch_id = {};
 

@@ -13,10 +13,10 @@ namespace {
 constexpr int kMostRanks = 4096;  // on one host
 
 [[noreturn]] void refuse(const std::string& where, std::string_view entry) {
-  throw runtime::ConfigurationError(
-      where + ": got '" + std::string(entry) +
-      "', expected a host such as b, user@b or [fd00::2], and maybe its number of ranks from 1 to " +
-      std::to_string(kMostRanks) + " as in b:4");
+  throw runtime::ConfigurationError(where + ": got '" + std::string(entry) +
+                                    "', expected a host such as b, user@b or [fd00::2], and maybe "
+                                    "its number of ranks from 1 to " +
+                                    std::to_string(kMostRanks) + " as in b:4");
 }
 
 // Reads "b", "b:4", "[fd00::2]:4" and, as it has several colons, "fd00::2".
@@ -35,8 +35,8 @@ Host parse_host(const std::string& where, std::string_view entry, int ranks) {
   }
   // An option of the agent, or a word of a shell, is no host.
   const bool plain = std::ranges::all_of(name, [](unsigned char c) {
-    return std::isalnum(c) != 0 || std::string_view("-._@:%").find(static_cast<char>(c)) !=
-                                       std::string_view::npos;
+    return std::isalnum(c) != 0 ||
+           std::string_view("-._@:%").find(static_cast<char>(c)) != std::string_view::npos;
   });
   if (name.empty() || name.starts_with('-') || !plain) refuse(where, entry);
   if (number.empty()) return {std::string(name), ranks};

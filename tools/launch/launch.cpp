@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 #include <cstdlib>
 #include <map>
 #include <numeric>
@@ -13,10 +14,15 @@
 #include "runtime/error.h"
 #include "runtime/launch/nonce.h"
 #include "runtime/launch/processes.h"
+#include "runtime/launch/sockets.h"
 #include "tools/launch/assignment.h"
 
 namespace tools::launch {
 namespace {
+
+constexpr const char* kTcp = "tcp://";
+// A pipe takes so much at once; the launcher must not wait until a machine reads.
+constexpr size_t kMostBytes = 60000;
 
 // The variables of this program and those that the user names.
 std::map<std::string, std::string> variables_for(const Arguments& arguments) {
@@ -52,6 +58,22 @@ void check_program(const std::string& path) {
                                     "digits and the characters / . _ + -");
 }
 
+void check_rendezvous(const Arguments& arguments, const std::string& address) {
+  if (!address.starts_with(kTcp)) return;
+  const runtime::launch::HostAndPort read = runtime::launch::host_and_port(address, kTcp);
+  if (read.port < 1)
+    throw runtime::ConfigurationError("--rendezvous: got '" + arguments.rendezvous +
+                                      "', expected HOST:PORT with the host of rank 0 and a free "
+                                      "port there");
+  const bool loopback =
+      read.host == "localhost" || read.host == "::1" || read.host.starts_with("127.");
+  if (loopback && arguments.rendezvous.empty() && arguments.hosts.size() > 1)
+    throw runtime::ConfigurationError(
+        "the ranks would meet at " + address +
+        ", which is another machine for each of them; name the first host as the others reach it, "
+        "or give --rendezvous HOST:PORT");
+}
+
 std::vector<std::string> words_for(const Arguments& arguments, const Host& host) {
   constexpr std::string_view kHost = "{host}";
   std::vector<std::string> words = arguments.agent;
@@ -75,13 +97,16 @@ std::vector<runtime::launch::ChildSpec> agents_of(const Arguments& arguments) {
   assignment.folder = arguments.folder;
   assignment.arguments = arguments.command;
   assignment.variables = variables_for(arguments);
-  assignment.world_size = std::accumulate(arguments.hosts.begin(), arguments.hosts.end(), 0,
-                                     [](int sum, const Host& host) { return sum + host.ranks; });
+  assignment.world_size =
+      std::accumulate(arguments.hosts.begin(), arguments.hosts.end(), 0,
+                      [](int sum, const Host& host) { return sum + host.ranks; });
   assignment.rendezvous = arguments.rendezvous.empty()
-                         ? address_of(arguments.hosts.at(0)) + ":" + kPort
-                         : arguments.rendezvous;
+                              ? address_of(arguments.hosts.at(0)) + ":" + kPort
+                              : arguments.rendezvous;
   if (assignment.rendezvous.find('/') == std::string::npos)
-    assignment.rendezvous = "tcp://" + assignment.rendezvous;
+    assignment.rendezvous = kTcp + assignment.rendezvous;
+  check_rendezvous(arguments, assignment.rendezvous);
+  assignment.save_timeout_s = arguments.save_timeout_s;
   assignment.launch_id = runtime::launch::make_nonce();
   std::vector<runtime::launch::ChildSpec> agents;
   for (const Host& host : arguments.hosts) {
@@ -90,10 +115,20 @@ std::vector<runtime::launch::ChildSpec> agents_of(const Arguments& arguments) {
     runtime::launch::ChildSpec spec;
     spec.name = "the agent for " + host.name;
     spec.rank = assignment.first_rank;
+    spec.end_signal = 0;  // when this process is gone, the end of its input lets the ranks save
+    // What programs read of rank 0 has no prefix.
+    spec.err_prefix = "[" + host.name + "] ";
+    if (assignment.first_rank > 0) spec.out_prefix = spec.err_prefix;
     spec.arguments = words_for(arguments, host);
     spec.program = spec.arguments[0];
     spec.remedy = "install it, or give another program with --agent";
     spec.input = line_of(assignment);
+    if (spec.input->size() > kMostBytes)
+      throw runtime::ConfigurationError(
+          "the command and the variables for " + host.name + " have " +
+          std::to_string(spec.input->size()) + " bytes, expected at most " +
+          std::to_string(kMostBytes) +
+          "; give fewer with --env, or put them into the configuration");
     agents.push_back(std::move(spec));
     assignment.first_rank += host.ranks;
   }
@@ -103,6 +138,7 @@ std::vector<runtime::launch::ChildSpec> agents_of(const Arguments& arguments) {
 int run_on_hosts(const Arguments& arguments) {
   runtime::launch::LaunchOptions options;
   options.max_restarts = arguments.max_restarts;
+  options.saving = std::chrono::seconds(arguments.save_timeout_s);
   return runtime::launch::launch_launchers(options, agents_of(arguments));
 }
 

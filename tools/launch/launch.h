@@ -16,11 +16,12 @@ struct Arguments {
   // The words of a program that runs a command on a host: each {host} in them becomes the host, or
   // the host follows them.
   std::vector<std::string> agent;
-  std::string program;                  // the path of `runtime` on the hosts
-  std::string folder;                   // the working folder of the ranks
-  std::string rendezvous = {};  // "": a store of rank 0 at the first host and kPort
+  std::string program;                      // the path of `runtime` on the hosts
+  std::string folder;                       // the working folder of the ranks
+  std::string rendezvous = {};              // "": a store of rank 0 at the first host and kPort
   std::vector<std::string> forwarded = {};  // names of variables, beside those of this program
   int max_restarts = 0;
+  int save_timeout_s = 1800;  // the default of comm.save_timeout_s
 };
 
 inline constexpr const char* kPort = "29500";

@@ -14,7 +14,7 @@ namespace {
 
 // A host that does not answer for 45 s is lost.
 constexpr const char* kSsh =
-    "ssh -T -o BatchMode=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 -o "
+    "ssh -T -o BatchMode=yes -o ControlPath=none -o ConnectTimeout=15 -o ServerAliveInterval=15 -o "
     "ServerAliveCountMax=3";
 
 struct Options {
@@ -34,6 +34,11 @@ std::vector<std::string> words_of(const std::string& text) {
 int run(Options& options) {
   if (options.serve) return serve();
   Arguments& a = options.arguments;
+  if (!a.command.empty() && a.command[0] == "--") a.command.erase(a.command.begin());
+  if (!a.command.empty() && a.command[0].starts_with('-'))
+    throw runtime::ConfigurationError("runtime launch has no option " + a.command[0] +
+                                      "; runtime launch --help lists those that it has, and the "
+                                      "options of the command follow the command");
   if (options.hosts.empty() == options.host_file.empty())
     throw runtime::ConfigurationError(
         "give the machines of the job either with --hosts a,b or with --host-file FILE");
@@ -61,10 +66,11 @@ int main_of(int argc, char** argv) {
                  "A file with a machine a line, as those of mpirun: 'b slots=4'");
   app.add_option("--ranks-per-host", o.ranks,
                  "Ranks on each machine that is given without a number; default 1")
-      ->check(runtime::cli::positive(o.ranks));
-  app.add_option("--agent", o.agent,
-                 "The program that runs a command on a machine; {host} becomes the machine, or the "
-                 "machine follows it; default: ssh without questions");
+      ->check(runtime::cli::between(o.ranks, 1, 4096));
+  app.add_option(
+      "--agent", o.agent,
+      "The program that runs a command on a machine, with its input and output; {host} becomes "
+      "the machine, or the machine follows it; default: ssh without questions");
   app.add_option("--rendezvous", a.rendezvous,
                  "Where the ranks meet; default tcp://HOST:29500 with the first machine");
   app.add_option("--program", a.program,
@@ -77,12 +83,18 @@ int main_of(int argc, char** argv) {
   app.add_option("--max-restarts", a.max_restarts,
                  "How often all ranks are started again after one was lost; default 0")
       ->check(runtime::cli::between(a.max_restarts, 0, 1000000));
+  app.add_option(
+         "--save-timeout", a.save_timeout_s,
+         "Seconds for which rank 0 may go on saving after a rank was lost; default 1800, as "
+         "comm.save_timeout_s")
+      ->check(runtime::cli::positive(a.save_timeout_s));
   app.add_flag("--serve", o.serve, "What runs on each machine: reads there what to do")->group("");
   app.prefix_command();
   app.footer(
       "The machines need the same version of runtime and the same files, and must reach the first "
       "one at the port of\n--rendezvous; ssh must ask no questions. Each line of output says "
-      "machine and rank, except those of rank 0's\nstandard output. Ctrl-C lets the ranks save.\n"
+      "machine and rank, except those of rank 0's\nstandard output. Ctrl-C lets the ranks save. Of "
+      "the section [launch] of a configuration nothing is used.\n"
       "Examples:\n"
       "  runtime launch --hosts a,b,c,d train CONFIG --set comm.backend=gloo --set "
       "comm.interface=eth0\n"

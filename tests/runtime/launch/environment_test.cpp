@@ -78,14 +78,15 @@ TEST(Environment, EachLauncherIsKnown) {
                             {"PALS_LOCAL_SIZE", "2"}})),
             "3/4 1/2 PALS");
   // Flux says how many nodes there are, and not how many ranks are on this one.
-  const auto flux = [](const char* nodes) {
+  const auto flux = [](const char* nodes, const char* local = "1") {
     return text(detect_in({{"FLUX_TASK_RANK", "4"},
                            {"FLUX_JOB_SIZE", "5"},
-                           {"FLUX_TASK_LOCAL_ID", "1"},
+                           {"FLUX_TASK_LOCAL_ID", local},
                            {"FLUX_JOB_NNODES", nodes}}));
   };
   EXPECT_EQ(flux("1"), "4/5 1/5 Flux");
   EXPECT_EQ(flux("2"), "4/5 1/3 Flux");
+  EXPECT_EQ(flux("2", "3"), "4/5 3/4 Flux");  // four on one node and one on the other
   EXPECT_EQ(text(detect_in({{"PET_NODE_RANK", "1"}, {"PET_NNODES", "2"}})),
             "1/2 0/1 an operator for torchrun");
   EXPECT_EQ(
@@ -98,6 +99,8 @@ TEST(Environment, EachLauncherIsKnown) {
     EXPECT_EQ(text(detect_in(variables)), "0/1 0/1 ");
   EXPECT_EQ(text(detect_in({{"JOB_COMPLETION_INDEX", "1"}, {"WORLD_SIZE", "2"}})),
             "1/2 0/1 an Indexed Job of Kubernetes");
+  EXPECT_EQ(text(detect_in({{"JOB_COMPLETION_INDEX", "0"}, {"WORLD_SIZE", "1"}})),
+            "0/1 0/1 an Indexed Job of Kubernetes");
   // A job of pods that start ranks themselves, or that need not know of each other.
   EXPECT_EQ(text(detect_in({{"JOB_COMPLETION_INDEX", "1"}})), "0/1 0/1 ");
 }

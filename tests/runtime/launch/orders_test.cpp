@@ -63,7 +63,8 @@ TEST(LauncherOrders, AnOrderIsOneLine) {
 TEST(LauncherOrders, WhatIsNoneIsLeftOut) {
   Line line;
   std::mt19937 random(3);
-  for (const char* text : {"", " ", "signal", "signal x", "lost", "signals 9", "signal 99999999999"})
+  for (const char* text :
+       {"", " ", "signal", "signal x", "lost", "signals 9", "signal 99999999999"})
     line.write(std::string(text) + "\n");
   for (int i = 0; i < 100; ++i) {
     std::string noise;

@@ -27,14 +27,15 @@ std::string refusal_of(const Action& action) {
 
 TEST(Assignments, AreReadAsTheyWereWritten) {
   const Assignment assignment{.host = "user@b",
-                    .folder = "/a folder",
-                    .arguments = {"train", "a b.toml", "--set", "job.name=\"x\n\""},
-                    .variables = {{"RUNTIME_SECRET", "s"}, {"EMPTY", ""}},
-                    .first_rank = 4,
-                    .ranks = 2,
-                    .world_size = 8,
-                    .rendezvous = "tcp://a:29500",
-                    .launch_id = "id"};
+                              .folder = "/a folder",
+                              .arguments = {"train", "a b.toml", "--set", "job.name=\"x\n\""},
+                              .variables = {{"RUNTIME_SECRET", "s"}, {"EMPTY", ""}},
+                              .first_rank = 4,
+                              .ranks = 2,
+                              .world_size = 8,
+                              .save_timeout_s = 5,
+                              .rendezvous = "tcp://a:29500",
+                              .launch_id = "id"};
   const std::string line = line_of(assignment);
   EXPECT_EQ(line.find('\n'), line.size() - 1);  // the agent reads one line
   EXPECT_EQ(read_assignment(line), assignment);
@@ -42,7 +43,8 @@ TEST(Assignments, AreReadAsTheyWereWritten) {
 
 TEST(Assignments, WhatIsNoneIsRefused) {
   for (const char* line : {"", "{", "[]", "7", "{}", "{\"version\":1}", "train"})
-    EXPECT_THAT(refusal_of([&] { read_assignment(line); }), HasSubstr("runtime launch --hosts")) << line;
+    EXPECT_THAT(refusal_of([&] { read_assignment(line); }), HasSubstr("runtime launch --hosts"))
+        << line;
   EXPECT_THAT(refusal_of([&] { read_assignment("{\"version\":\"0.0.1\"}"); }),
               HasSubstr("the one that starts the job has 0.0.1; install the same version"));
   std::string half = line_of(Assignment{});
@@ -69,7 +71,8 @@ TEST(Agents, GetTheRanksOfTheirHosts) {
   EXPECT_EQ(agents[0].program, "ssh");
   EXPECT_THAT(agents[0].arguments,
               ElementsAre("ssh", "-p", "22", "me@a", "/opt/bin/runtime", "launch", "--serve"));
-  const Assignment first = read_assignment(*agents[0].input), second = read_assignment(*agents[1].input);
+  const Assignment first = read_assignment(*agents[0].input),
+                   second = read_assignment(*agents[1].input);
   EXPECT_EQ(first.first_rank, 0);
   EXPECT_EQ(first.ranks, 2);
   EXPECT_EQ(second.first_rank, 2);

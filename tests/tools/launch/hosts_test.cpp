@@ -49,13 +49,15 @@ TEST(Hosts, OfAList) {
 }
 
 TEST(Hosts, OfAFile) {
-  const HostFile file("# the first rack\na\n\n  b slots=4 # with four devices\nc:2\r\nfd00::2 slots=3\n");
+  const HostFile file(
+      "# the first rack\na\n\n  b slots=4 # with four devices\nc:2\r\nfd00::2 slots=3\n");
   EXPECT_EQ(text(read_host_file(file.path, 5)), "a*5@a b*4@b c*2@c fd00::2*3@[fd00::2] ");
 }
 
 TEST(Hosts, WhatIsNoHostIsRefused) {
-  for (const char* list : {"", "a,", ",a", "a,,b", "a:", "a:0", "a:-1", "a:4097", "a:x", "a:4x",
-                           "[fd00::2", "[fd00::2]4", "-oProxyCommand=x", "a b", "a;b", "$(b)", "[]"}) {
+  for (const char* list :
+       {"", "a,", ",a", "a,,b", "a:", "a:0", "a:-1", "a:4097", "a:x", "a:4x", "[fd00::2",
+        "[fd00::2]4", "-oProxyCommand=x", "a b", "a;b", "$(b)", "[]"}) {
     EXPECT_THAT(refusal([&] { parse_hosts(list, 1); }),
                 AllOf(HasSubstr("--hosts: got '"), HasSubstr("expected a host")))
         << list;
