@@ -34,11 +34,11 @@ void ServerConnections::fail(const std::string& what, const std::string& remedy)
 }
 
 // Makes one attempt at each address of the host.
-plugins::host::Descriptor ServerConnections::dial(SocketDeadline deadline) const {
+plugins::host::Descriptor ServerConnections::dial(const std::string& host,
+                                                  SocketDeadline deadline) const {
   addrinfo hints{}, *list = nullptr;
   hints.ai_socktype = SOCK_STREAM;
-  if (const int code = ::getaddrinfo(server_.host.c_str(), server_.port.c_str(), &hints, &list);
-      code != 0)
+  if (const int code = ::getaddrinfo(host.c_str(), server_.port.c_str(), &hints, &list); code != 0)
     throw std::runtime_error(::gai_strerror(code));
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(list, ::freeaddrinfo);
   int error = ECONNREFUSED;
@@ -64,19 +64,31 @@ plugins::host::Descriptor ServerConnections::dial(SocketDeadline deadline) const
   lose_connection("connecting", error);
 }
 
+plugins::host::Descriptor ServerConnections::greet(const std::string& host,
+                                                   SocketDeadline deadline) const {
+  plugins::host::Descriptor socket = dial(host, deadline);
+  server_.hello(socket.get(), std::min(deadline, SocketDeadline::clock::now() + server_.answer));
+  return socket;
+}
+
+// `answered` becomes the host that has.
 plugins::host::Descriptor ServerConnections::connect(SocketDeadline deadline,
-                                                     const std::string& remedy) const {
+                                                     const std::string& remedy,
+                                                     std::string& answered) const {
   for (;;) {
     std::string why;
-    try {
-      plugins::host::Descriptor socket = dial(deadline);
-      server_.hello(socket.get(),
-                    std::min(deadline, SocketDeadline::clock::now() + server_.answer));
-      return socket;
-    } catch (const CommunicationError& final) {
-      throw CommunicationError(server_.name + ": " + final.what());
-    } catch (const std::exception& error) {
-      why = error.what();
+    for (const std::string& host : server_.hosts) {
+      try {
+        plugins::host::Descriptor socket = greet(host, deadline);
+        answered = host;
+        return socket;
+      } catch (const CommunicationError& final) {
+        // One of several may be another machine.
+        if (server_.hosts.size() == 1) throw CommunicationError(server_.name + ": " + final.what());
+        why = final.what();
+      } catch (const std::exception& error) {
+        why = error.what();
+      }
     }
     if (SocketDeadline::clock::now() + 50ms >= deadline) fail("cannot connect: " + why, remedy);
     std::this_thread::sleep_for(50ms);
@@ -84,7 +96,9 @@ plugins::host::Descriptor ServerConnections::connect(SocketDeadline deadline,
 }
 
 void ServerConnections::open(SocketDeadline deadline) {
-  plugins::host::Descriptor socket = connect(deadline, server_.absent);
+  std::string answered;
+  plugins::host::Descriptor socket = connect(deadline, server_.absent, answered);
+  server_.hosts = {answered};
   const std::lock_guard lock(mutex_);
   idle_.push_back(std::move(socket));
 }
@@ -98,9 +112,10 @@ void ServerConnections::use(std::chrono::milliseconds wait,
     idle_.pop_back();
   }
   SocketDeadline made = deadline;
+  std::string answered;
   for (bool reused = static_cast<bool>(socket);; reused = false) {
     try {
-      if (!reused) socket = connect(made, server_.gone);
+      if (!reused) socket = connect(made, server_.gone, answered);
       talk(socket.get(), deadline);
       const std::lock_guard lock(mutex_);
       idle_.push_back(std::move(socket));

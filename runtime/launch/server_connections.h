@@ -19,8 +19,9 @@ namespace runtime::launch {
 class ServerConnections {
  public:
   struct Server {
-    std::string name;  // "the store of rank 0 at 10.0.0.1:29500"
-    std::string host, port;
+    std::string name;                // "the store of rank 0 at 10.0.0.1:29500"
+    std::vector<std::string> hosts;  // names or addresses; the first that answers is used
+    std::string port;
     // Says to the server what a new connection has to say first, and reads its answer. Throws
     // std::exception if another attempt may succeed, and CommunicationError with a remedy if none
     // can.
@@ -41,10 +42,12 @@ class ServerConnections {
   const Server& server() const { return server_; }
 
  private:
-  plugins::host::Descriptor dial(SocketDeadline deadline) const;
-  plugins::host::Descriptor connect(SocketDeadline deadline, const std::string& remedy) const;
+  plugins::host::Descriptor dial(const std::string& host, SocketDeadline deadline) const;
+  plugins::host::Descriptor greet(const std::string& host, SocketDeadline deadline) const;
+  plugins::host::Descriptor connect(SocketDeadline deadline, const std::string& remedy,
+                                    std::string& answered) const;
 
-  const Server server_;
+  Server server_;  // not changed after open()
   std::mutex mutex_;
   std::vector<plugins::host::Descriptor> idle_;  // that no thread uses now
 };

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <system_error>
 
+#include "runtime/launch/announced_store.h"
 #include "runtime/launch/file_store.h"
 #include "runtime/launch/memory_store.h"
 #include "runtime/launch/tcp_store.h"
@@ -216,7 +217,9 @@ StoreChoice choose_store(const std::string& rendezvous, const std::string& addre
   StoreChoice choice =
       find_row("comm.rendezvous", rendezvous, kRendezvous).value({rendezvous, address, ranks, get});
   // These are stores of one job, and MASTER_ADDR may be another name on each machine.
-  if (choice.kind != Kind::kTcp && choice.kind != Kind::kTorch) choice.run_hint = run_hint(get);
+  const bool of_one_job =
+      choice.kind == Kind::kTcp || choice.kind == Kind::kTorch || choice.kind == Kind::kPmix;
+  if (!of_one_job) choice.run_hint = run_hint(get);
   choice.leads = ranks.rank == 0;
   if (choice.kind == Kind::kTcp) choice.secret = secret_of(get);
   // If nothing else tells the jobs on this machine apart, their parents do: ranks of one mpiexec
@@ -247,7 +250,7 @@ std::shared_ptr<Store> open_store(const StoreChoice& choice, [[maybe_unused]] in
 #endif
     case Kind::kPmix:
 #ifdef RUNTIME_HAS_PMIX
-      return std::make_shared<PmixStore>(world_size);
+      return open_announced(std::make_shared<PmixStore>(world_size), choice.leads, come);
 #else
       not_built("PMIx", "libpmix-dev");
 #endif

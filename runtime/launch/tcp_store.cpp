@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "runtime/launch/sockets.h"
 #include "runtime/launch/store_messages.h"
@@ -60,9 +61,11 @@ std::unique_ptr<StoreServer> serve(const TcpStore::Options& options) {
 ServerConnections::Server server_of(const TcpStore::Options& options, const StoreServer* own) {
   const std::string host = host_and_port(options.address, kOwnScheme).host;
   const std::string port = std::to_string(own != nullptr ? own->port() : port_of(options));
+  std::vector<std::string> hosts = options.others;
+  hosts.insert(hosts.begin(), own != nullptr ? own->own_host() : host);
   return {
       .name = "the store of rank 0 at " + host + ":" + port,
-      .host = own != nullptr ? own->own_host() : host,
+      .hosts = std::move(hosts),
       .port = port,
       .hello = [secret = options.secret](
                    int socket, SocketDeadline deadline) { say_hello(secret, socket, deadline); },
@@ -79,6 +82,8 @@ TcpStore::TcpStore(const Options& options)
 }
 
 std::string TcpStore::description() const { return connections_.server().name; }
+
+int TcpStore::port() const { return std::stoi(connections_.server().port); }
 
 TcpStore::Answer TcpStore::ask(char kind, std::chrono::milliseconds wait, const std::string& key,
                                const std::string& value) {

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/launch/server_connections.h"
 #include "runtime/launch/store.h"
@@ -16,12 +17,13 @@ namespace runtime::launch {
 class TcpStore : public Store {
  public:
   struct Options {
-    std::string address;      // "tcp://host:port" or "host:port"; of rank 0
-    bool leads = false;       // this is rank 0, which serves
-    std::string secret = {};  // the same for all ranks; "": none
+    std::string address = {};  // "tcp://host:port" or "host:port"; of rank 0
+    bool leads = false;        // this is rank 0, which serves
+    std::string secret = {};   // the same for all ranks; "": none
     // Rank 0 must listen within `come`, and answer each request within `answer`.
     std::chrono::nanoseconds come = std::chrono::seconds(60);
     std::chrono::nanoseconds answer = std::chrono::seconds(5);
+    std::vector<std::string> others = {};  // more hosts that may be rank 0's, with the same port
   };
   // Throws ConfigurationError for another form of address.
   explicit TcpStore(const Options& options);
@@ -31,6 +33,7 @@ class TcpStore : public Store {
   std::optional<std::string> wait_for(const std::string& key,
                                       std::chrono::nanoseconds at_most) override;
   std::string description() const override;
+  int port() const;  // at which rank 0 serves
 
  private:
   struct Answer {

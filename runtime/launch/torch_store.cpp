@@ -99,7 +99,7 @@ ServerConnections::Server agent_at(const std::string& address, std::chrono::nano
     throw ConfigurationError("MASTER_ADDR and MASTER_PORT of torchrun: got '" + address +
                              "', expected host:port");
   return {.name = "torchrun's store at " + address,
-          .host = read.host,
+          .hosts = {read.host},
           .port = std::to_string(read.port),
           .hello = greet_agent,
           .absent = kNoAgent,

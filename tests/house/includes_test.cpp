@@ -195,6 +195,8 @@ const std::map<std::string, std::vector<std::string>> kLibraries = {
     {"hiredis/", {"runtime/launch/"}},
     {"pmix.h", {"runtime/launch/"}},
     {"arpa/", {"runtime/launch/"}},
+    {"ifaddrs.h", {"runtime/launch/"}},
+    {"net/", {"runtime/launch/"}},
     {"netdb.h", {"runtime/launch/"}},
     {"netinet/", {"runtime/launch/"}},
     {"dlfcn.h", {"plugins/host/"}},

@@ -91,10 +91,14 @@ int main_of(int argc, char** argv) {
   app.add_flag("--serve", o.serve, "What runs on each machine: reads there what to do")->group("");
   app.prefix_command();
   app.footer(
-      "The machines need the same version of runtime and the same files, and must reach the first "
-      "one at the port of\n--rendezvous; ssh must ask no questions. Each line of output says "
-      "machine and rank, except those of rank 0's\nstandard output. Ctrl-C lets the ranks save. Of "
-      "the section [launch] of a configuration nothing is used.\n"
+      "The command of runtime that all ranks run follows these options, with its own. The machines "
+      "need the same\nversion of runtime and the same files, and must reach the first one at the "
+      "port "
+      "of --rendezvous; ssh must ask\nno questions. Each line of output says machine and rank, "
+      "except "
+      "those of rank 0's standard output. Ctrl-C lets\nthe ranks save. Of the section [launch] of "
+      "a "
+      "configuration nothing is used.\n"
       "Examples:\n"
       "  runtime launch --hosts a,b,c,d train CONFIG --set comm.backend=gloo --set "
       "comm.interface=eth0\n"
