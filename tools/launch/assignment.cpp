@@ -1,6 +1,8 @@
 // Writes and reads assignments as JSON.
 #include "tools/launch/assignment.h"
 
+#include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "runtime/error.h"
@@ -32,6 +34,20 @@ std::string line_of(const Assignment& assignment) {
   }
 }
 
+namespace {
+
+int number_of(const Json& json, const char* name, int lowest) {
+  const Json& value = json.at(name);
+  const bool whole = value.is_number_integer();
+  if (whole && value >= lowest && value <= std::numeric_limits<int>::max()) return value;
+  throw runtime::ConfigurationError(std::string("runtime launch --serve: ") + name + ": got " +
+                                    value.dump(-1, ' ', true, Json::error_handler_t::replace) +
+                                    ", expected a whole number, at least " +
+                                    std::to_string(lowest));
+}
+
+}  // namespace
+
 Assignment read_assignment(const std::string& line) {
   const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   const auto version = json.is_object() ? json.find("version") : json.end();
@@ -45,10 +61,21 @@ Assignment read_assignment(const std::string& line) {
         "this machine has runtime " RUNTIME_VERSION ", and the one that starts the job has " +
         version->get<std::string>() + "; install the same version on all machines");
   try {
-    return {json.at("host"),       json.at("folder"),         json.at("arguments"),
-            json.at("variables"),  json.at("first_rank"),     json.at("ranks"),
-            json.at("world_size"), json.at("save_timeout_s"), json.at("rendezvous"),
-            json.at("launch")};
+    Assignment a{.host = json.at("host"),
+                 .folder = json.at("folder"),
+                 .arguments = json.at("arguments"),
+                 .variables = json.at("variables"),
+                 .first_rank = number_of(json, "first_rank", 0),
+                 .ranks = number_of(json, "ranks", 1),
+                 .world_size = number_of(json, "world_size", 1),
+                 .save_timeout_s = number_of(json, "save_timeout_s", 1),
+                 .rendezvous = json.at("rendezvous"),
+                 .launch_id = json.at("launch")};
+    if (a.world_size - a.first_rank >= a.ranks) return a;
+    throw runtime::ConfigurationError(
+        "runtime launch --serve: got ranks " + std::to_string(a.first_rank) + " to " +
+        std::to_string(int64_t{a.first_rank} + a.ranks - 1) + " of " +
+        std::to_string(a.world_size) + ", expected ranks below that number");
   } catch (const Json::exception& error) {
     throw runtime::ConfigurationError(std::string("runtime launch --serve: ") + error.what() +
                                       "; install the same version on all machines");

@@ -47,7 +47,18 @@ TEST(Assignments, WhatIsNoneIsRefused) {
         << line;
   EXPECT_THAT(refusal_of([&] { read_assignment("{\"version\":\"0.0.1\"}"); }),
               HasSubstr("the one that starts the job has 0.0.1; install the same version"));
-  std::string half = line_of(Assignment{});
+  // A number that is none, which a fuzzer has found, and ranks that do not exist.
+  for (const char* wrong : {"1e97", "-1", "1.5", "\"1\"", "2147483648", "[]", "null"}) {
+    std::string line = line_of(Assignment{.save_timeout_s = 1});
+    line.replace(line.find("\"first_rank\":0") + 13, 1, wrong);
+    EXPECT_THAT(refusal_of([&] { read_assignment(line); }), HasSubstr("first_rank: got ")) << line;
+  }
+  EXPECT_THAT(refusal_of([] {
+                read_assignment(line_of(
+                    Assignment{.first_rank = 2, .ranks = 2, .world_size = 3, .save_timeout_s = 1}));
+              }),
+              HasSubstr("got ranks 2 to 3 of 3"));
+  std::string half = line_of(Assignment{.save_timeout_s = 1});
   half.replace(half.find("\"folder\""), 8, "\"folded\"");
   EXPECT_THAT(refusal_of([&] { read_assignment(half); }), HasSubstr("folder"));
   EXPECT_THAT(refusal_of([] { line_of(Assignment{.folder = "/\xff"}); }), HasSubstr("use UTF-8"));
