@@ -26,8 +26,8 @@ struct ChildSpec : plugins::host::Spawn {
   std::string remedy;  // what the user can do if it cannot be started
   // Without a pipe the process inherits the output of this process.
   bool pipe_out = true, pipe_err = true;
-  // Of a process that is the launcher on another machine, or that brings its input there: what it
-  // reads first. Orders follow (orders.h). Other processes have an empty input.
+  // The process is the launcher on another machine, or passes its input on to that, and reads this
+  // first; orders follow (orders.h). Without a value the input of the process is empty.
   std::optional<std::string> input = {};
   std::string out_prefix, err_prefix;  // precede each line of its output
 };

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "runtime/launch/file_store.h"
+#include "runtime/launch/poll.h"
 
 namespace runtime::launch {
 namespace {
@@ -111,16 +112,11 @@ std::optional<std::string> AttendedStore::try_get(const std::string& key) {
 
 std::optional<std::string> AttendedStore::wait_for(const std::string& key,
                                                    std::chrono::nanoseconds at_most) {
-  using Clock = std::chrono::steady_clock;
-  constexpr std::chrono::nanoseconds kTurn = std::chrono::milliseconds(100);
-  const auto end =
-      Clock::now() + std::min<std::chrono::nanoseconds>(at_most, std::chrono::years(10));
-  for (;;) {
+  constexpr std::chrono::milliseconds kTurn(100);
+  return wait_in_turns(at_most, kTurn, [&](std::chrono::milliseconds turn) {
     look_at_launcher();
-    const std::chrono::nanoseconds left = end - Clock::now();
-    auto value = store_->wait_for(key, std::clamp(left, left.zero(), kTurn));
-    if (value || left <= kTurn) return value;
-  }
+    return store_->wait_for(key, turn);
+  });
 }
 
 void AttendedStore::look_at_launcher() const {

@@ -1,4 +1,4 @@
-// What a launcher says to the launchers that it has started on other machines.
+// A launcher sends orders to the launchers that it has started on other machines.
 #ifndef RUNTIME_LAUNCH_ORDERS_H_
 #define RUNTIME_LAUNCH_ORDERS_H_
 

@@ -28,6 +28,21 @@ bool poll_until(std::chrono::nanoseconds timeout, const Done& done) {
   return true;
 }
 
+// Calls `ask` with the time that it may wait, at most `longest` each time, until it returns a value
+// or `at_most` has passed. Returns what the last call has returned, a std::optional.
+template <class Ask>
+auto wait_in_turns(std::chrono::nanoseconds at_most, std::chrono::milliseconds longest,
+                   const Ask& ask) {
+  using Clock = std::chrono::steady_clock;
+  const auto end =
+      Clock::now() + std::min(at_most, std::chrono::nanoseconds(std::chrono::years(10)));
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+    auto value = ask(std::clamp(left, std::chrono::milliseconds(0), longest));
+    if (value || left <= longest) return value;
+  }
+}
+
 }  // namespace runtime::launch
 
 #endif  // RUNTIME_LAUNCH_POLL_H_

@@ -1,12 +1,12 @@
 // Connects to rank 0, says hello, and exchanges requests and answers with deadlines.
 #include "runtime/launch/tcp_store.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
+#include "runtime/launch/poll.h"
 #include "runtime/launch/sockets.h"
 #include "runtime/launch/store_messages.h"
 
@@ -14,7 +14,6 @@ namespace runtime::launch {
 namespace {
 
 using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
 
 constexpr const char* kGone =
     "rank 0, which keeps it, has ended or cannot be reached: see its output";
@@ -78,7 +77,7 @@ ServerConnections::Server server_of(const TcpStore::Options& options, const Stor
 
 TcpStore::TcpStore(const Options& options)
     : server_(serve(options)), connections_(server_of(options, server_.get())) {
-  connections_.open(Clock::now() + options.come);
+  connections_.open(SocketDeadline::clock::now() + options.come);
 }
 
 std::string TcpStore::description() const { return connections_.server().name; }
@@ -119,13 +118,10 @@ std::optional<std::string> TcpStore::try_get(const std::string& key) {
 
 std::optional<std::string> TcpStore::wait_for(const std::string& key,
                                               std::chrono::nanoseconds at_most) {
-  const SocketDeadline deadline = Clock::now() + std::min<std::chrono::nanoseconds>(at_most, 24h);
-  for (;;) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-    Answer answer = ask(wire::kGet, std::clamp(left, 0ms, kLongestWait), key);
-    if (answer.kind == wire::kFound) return std::move(answer.value);
-    if (left <= 0ms) return std::nullopt;
-  }
+  return wait_in_turns(at_most, kLongestWait, [&](std::chrono::milliseconds turn) {
+    Answer answer = ask(wire::kGet, turn, key);
+    return answer.kind == wire::kFound ? std::optional(std::move(answer.value)) : std::nullopt;
+  });
 }
 
 }  // namespace runtime::launch

@@ -2,7 +2,6 @@
 // string has its size in front.
 #include "runtime/launch/torch_store.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <optional>
@@ -10,6 +9,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "runtime/launch/poll.h"
 #include "runtime/launch/sockets.h"
 
 namespace runtime::launch {
@@ -138,12 +138,8 @@ std::optional<std::string> TorchStore::try_get(const std::string& key) {
 
 std::optional<std::string> TorchStore::wait_for(const std::string& key,
                                                 std::chrono::nanoseconds at_most) {
-  const SocketDeadline end =
-      SocketDeadline::clock::now() + std::min<std::chrono::nanoseconds>(at_most, 24h);
-  for (std::optional<std::string> value;;) {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(end - SocketDeadline::clock::now());
-    const auto turn = std::clamp(left, 0ms, kLongestTurn);
+  return wait_in_turns(at_most, kLongestTurn, [&](std::chrono::milliseconds turn) {
+    std::optional<std::string> value;
     connections_.use(turn, [&](int socket, SocketDeadline deadline) {
       send_all(socket, request_of_one(kWaitFor, key), deadline);
       const SocketDeadline until = SocketDeadline::clock::now() + turn;
@@ -160,8 +156,8 @@ std::optional<std::string> TorchStore::wait_for(const std::string& key,
       if (reply != kStopWaiting) lose_connection("reading its answer", EPROTO);
       value = get_value(socket, key, deadline);
     });
-    if (value || left <= 0ms) return value;
-  }
+    return value;
+  });
 }
 
 }  // namespace runtime::launch

@@ -8,11 +8,24 @@
 #include "runtime/error.h"
 
 namespace tools::launch {
+namespace {
 
 using Json = nlohmann::json;
 
+int number_of(const Json& json, const char* name, int lowest) {
+  const Json& value = json.at(name);
+  const bool whole = value.is_number_integer();
+  if (whole && value >= lowest && value <= std::numeric_limits<int>::max()) return value;
+  throw runtime::ConfigurationError(std::string("runtime launch --serve: ") + name + ": got " +
+                                    value.dump(-1, ' ', true, Json::error_handler_t::replace) +
+                                    ", expected a whole number, at least " +
+                                    std::to_string(lowest));
+}
+
+}  // namespace
+
 std::string line_of(const Assignment& assignment) {
-  // What is not UTF-8 is refused here, because the agent could not read it.
+  // The agent could not read a text that is not UTF-8, so it is refused here.
   try {
     return Json{{"version", RUNTIME_VERSION},
                 {"host", assignment.host},
@@ -33,20 +46,6 @@ std::string line_of(const Assignment& assignment) {
         error.what() + "; use UTF-8");
   }
 }
-
-namespace {
-
-int number_of(const Json& json, const char* name, int lowest) {
-  const Json& value = json.at(name);
-  const bool whole = value.is_number_integer();
-  if (whole && value >= lowest && value <= std::numeric_limits<int>::max()) return value;
-  throw runtime::ConfigurationError(std::string("runtime launch --serve: ") + name + ": got " +
-                                    value.dump(-1, ' ', true, Json::error_handler_t::replace) +
-                                    ", expected a whole number, at least " +
-                                    std::to_string(lowest));
-}
-
-}  // namespace
 
 Assignment read_assignment(const std::string& line) {
   const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);

@@ -1,4 +1,4 @@
-// What a launcher asks its agent on a machine to do.
+// The ranks that a launcher asks its agent on a machine to run.
 #ifndef TOOLS_LAUNCH_ASSIGNMENT_H_
 #define TOOLS_LAUNCH_ASSIGNMENT_H_
 

@@ -1,4 +1,4 @@
-// What launchers on several machines say to each other, whole, in pieces and damaged.
+// Launchers on several machines send each other orders: whole, in pieces and damaged.
 #include "runtime/launch/orders.h"
 
 #include <gmock/gmock.h>

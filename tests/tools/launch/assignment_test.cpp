@@ -1,4 +1,4 @@
-// What goes to the hosts: what each is to run, and the processes of the agents that bring it there.
+// An agent gets the assignment that was meant for its host, and refuses damaged ones.
 #include "tools/launch/assignment.h"
 
 #include <gmock/gmock.h>
