@@ -1,16 +1,22 @@
-// Encodes keys as file names, writes values by renaming, and polls for those of others.
+// Encodes keys as file names, writes values by renaming, and rings for those that wait.
 #include "runtime/launch/file_store.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <fstream>
 #include <iterator>
 #include <system_error>
+#include <utility>
 
+#include "plugins/host/descriptor.h"
+#include "runtime/launch/bells.h"
 #include "runtime/launch/nonce.h"
 
 namespace runtime::launch {
@@ -44,6 +50,17 @@ std::string encoded(const std::string& key) {
 void refresh(const fs::path& folder) {
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd >= 0) ::close(fd);
+}
+
+// Whether no other machine writes into the folder, as far as its file system says.
+bool is_of_this_machine(const fs::path& folder) {
+  constexpr long kZfs = 0x2fc12fc1;  // not in linux/magic.h
+  static constexpr long kLocal[] = {
+      TMPFS_MAGIC,      EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,       BTRFS_SUPER_MAGIC,
+      F2FS_SUPER_MAGIC, RAMFS_MAGIC,      OVERLAYFS_SUPER_MAGIC, kZfs};
+  struct statfs information = {};
+  return ::statfs(folder.c_str(), &information) == 0 &&
+         std::ranges::find(kLocal, static_cast<long>(information.f_type)) != std::end(kLocal);
 }
 
 }  // namespace
@@ -104,6 +121,27 @@ void FileStore::set(const std::string& key, const std::string& value) {
     ::unlink(temporary.c_str());
     fail("renaming to " + path.string(), error, remedy);
   }
+  ring(key);
+}
+
+// Where nobody listens, there is no pipe, or it cannot be opened.
+void FileStore::ring(const std::string& key) const {
+  const plugins::host::Descriptor pipe(
+      ::open(pipe_of(key).c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
+  struct stat information = {};
+  if (pipe && ::fstat(pipe.get(), &information) == 0 && S_ISFIFO(information.st_mode))
+    static_cast<void>(!::write(pipe.get(), "", 1));
+}
+
+// The pipe is also opened for writing, so that it does not end while this bell waits.
+std::unique_ptr<watch::Bell> FileStore::bell(const std::string& key) {
+  constexpr std::chrono::milliseconds kAsked(100);
+  const fs::path path = pipe_of(key);
+  if (!is_of_this_machine(folder_) || (::mkfifo(path.c_str(), 0600) != 0 && errno != EEXIST))
+    return asking_bell(*this, key, kAsked);
+  plugins::host::Descriptor pipe(
+      ::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
+  return pipe ? event_bell(*this, key, std::move(pipe)) : asking_bell(*this, key, kAsked);
 }
 
 std::optional<std::string> FileStore::try_get(const std::string& key) {

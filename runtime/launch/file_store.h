@@ -18,10 +18,15 @@ class FileStore : public Store {
   explicit FileStore(const std::filesystem::path& folder);
   void set(const std::string& key, const std::string& value) override;
   std::optional<std::string> try_get(const std::string& key) override;
+  // Rings by a named pipe beside the file, or asks ten times a second if other machines may share
+  // the folder's file system.
+  std::unique_ptr<watch::Bell> bell(const std::string& key) override;
   std::string description() const override { return "folder " + folder_.string(); }
 
  private:
   std::filesystem::path path_of(const std::string& key) const;
+  std::filesystem::path pipe_of(const std::string& key) const { return path_of(key + "/bell"); }
+  void ring(const std::string& key) const;
   void remove_old_files() const;
   [[noreturn]] void fail(const std::string& doing, int error, const std::string& remedy) const;
 

@@ -66,6 +66,45 @@ Note from_text(int rank, const std::string& text) {
   return note;
 }
 
+// Rings for a key of the store, or with the bell of the launcher, which may be null. A store that
+// cannot be reached is asked again after a while, and does not silence the launcher.
+class BoardBell : public watch::Bell {
+ public:
+  BoardBell(Store& store, std::string key, std::unique_ptr<watch::Bell> launchers)
+      : store_(store), key_(std::move(key)), launchers_(std::move(launchers)) {}
+  std::vector<int> descriptors() const override {
+    std::vector<int> all;
+    for (const watch::Bell* const bell : {launchers_.get(), own_.get()}) {
+      if (bell == nullptr) continue;
+      const std::vector<int> some = bell->descriptors();
+      all.insert(all.end(), some.begin(), some.end());
+    }
+    return all;
+  }
+  bool rings() override {
+    if (launchers_ != nullptr && launchers_->rings()) return true;
+    if (own_ == nullptr && Clock::now() < again_) return false;
+    try {
+      if (own_ == nullptr) own_ = store_.bell(key_);
+      return own_->rings();
+    } catch (const std::exception&) {
+      own_ = nullptr;
+      again_ = Clock::now() + kAgain;
+      return false;
+    }
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kAgain{900};
+
+  Store& store_;
+  const std::string key_;
+  const std::unique_ptr<watch::Bell> launchers_;
+  std::unique_ptr<watch::Bell> own_;
+  Clock::time_point again_{};
+};
+
 // A board that owns its store.
 class LauncherBoard : public StoreJobBoard {
  public:
@@ -81,6 +120,11 @@ class LauncherBoard : public StoreJobBoard {
 void StoreJobBoard::post(const Note& note) {
   store_.set(prefix_ + std::to_string(note.rank), to_text(note));
   if (note.kind != Note::Kind::kDone) store_.set(prefix_ + "alarm", std::to_string(note.rank));
+}
+
+std::unique_ptr<watch::Bell> StoreJobBoard::alarm_bell() {
+  return std::make_unique<BoardBell>(store_, prefix_ + "alarm",
+                                     launcher_ == nullptr ? nullptr : launcher_->alarm_bell());
 }
 
 std::vector<Note> StoreJobBoard::notes() {

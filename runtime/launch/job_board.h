@@ -33,6 +33,7 @@ class StoreJobBoard : public watch::JobBoard {
   bool alarm() override {
     return store_.try_get(prefix_ + "alarm") || (launcher_ != nullptr && launcher_->alarm());
   }
+  std::unique_ptr<watch::Bell> alarm_bell() override;
   std::vector<watch::Note> notes() override;
 
  private:

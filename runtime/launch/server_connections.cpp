@@ -27,7 +27,60 @@ using namespace std::chrono_literals;
 // A connection that was lost is made again within this.
 constexpr auto kAgain = 500ms;
 
+// A connection on which nothing is sent ends this long after the other machine has gone without a
+// word: 15 s, and three probes each 5 s.
+void notice_dead_peer(int socket) {
+  const int on = 1, idle = 15, between = 5, probes = 3;
+  ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &between, sizeof between);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+}
+
 }  // namespace
+
+// Waits on a connection of its own.
+class ServerConnections::AnswerBell : public watch::Bell {
+ public:
+  AnswerBell(ServerConnections& connections, std::string request,
+             std::function<bool(int, SocketDeadline)> receive)
+      : connections_(connections),
+        request_(std::move(request)),
+        receive_(std::move(receive)),
+        socket_(connections_.take()) {
+    talk([&](SocketDeadline deadline) { send_all(socket_.get(), request_, deadline); });
+  }
+  std::vector<int> descriptors() const override { return {socket_.get()}; }
+  bool rings() override {
+    pollfd entry{.fd = socket_.get(), .events = POLLIN, .revents = 0};
+    while (!rings_ && ::poll(&entry, 1, 0) > 0)
+      talk([&](SocketDeadline deadline) {
+        rings_ = receive_(socket_.get(), deadline);
+        if (!rings_) send_all(socket_.get(), request_, deadline);
+      });
+    return rings_;
+  }
+
+ private:
+  void talk(const std::function<void(SocketDeadline)>& exchange) {
+    try {
+      exchange(SocketDeadline::clock::now() + connections_.server_.answer);
+    } catch (const std::system_error& error) {
+      connections_.fail(error.what(), connections_.server_.gone);
+    }
+  }
+
+  ServerConnections& connections_;
+  const std::string request_;
+  const std::function<bool(int, SocketDeadline)> receive_;
+  const plugins::host::Descriptor socket_;
+  bool rings_ = false;
+};
+
+std::unique_ptr<watch::Bell> ServerConnections::bell(
+    const std::string& request, std::function<bool(int socket, SocketDeadline)> receive) {
+  return std::make_unique<AnswerBell>(*this, request, std::move(receive));
+}
 
 void ServerConnections::fail(const std::string& what, const std::string& remedy) const {
   throw CommunicationError(server_.name + ": " + what + "; " + remedy);
@@ -48,6 +101,7 @@ plugins::host::Descriptor ServerConnections::dial(const std::string& host,
     if (!socket) continue;
     const int on = 1;
     ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    notice_dead_peer(socket.get());
     socklen_t bytes = sizeof error;
     if (::connect(socket.get(), a->ai_addr, a->ai_addrlen) != 0 && errno != EINPROGRESS) {
       error = errno;
@@ -101,6 +155,17 @@ void ServerConnections::open(SocketDeadline deadline) {
   server_.hosts = {answered};
   const std::lock_guard lock(mutex_);
   idle_.push_back(std::move(socket));
+}
+
+// Returns a connection that no thread uses, or a new one.
+plugins::host::Descriptor ServerConnections::take() {
+  if (const std::lock_guard lock(mutex_); !idle_.empty()) {
+    plugins::host::Descriptor socket = std::move(idle_.back());
+    idle_.pop_back();
+    return socket;
+  }
+  std::string answered;
+  return connect(SocketDeadline::clock::now() + kAgain, server_.gone, answered);
 }
 
 void ServerConnections::use(std::chrono::milliseconds wait,

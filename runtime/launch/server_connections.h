@@ -4,12 +4,14 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "plugins/host/descriptor.h"
 #include "runtime/launch/sockets.h"
+#include "runtime/watch/bell.h"
 
 namespace runtime::launch {
 
@@ -38,10 +40,17 @@ class ServerConnections {
   // lost; `talk` is then called once more with a new one.
   void use(std::chrono::milliseconds wait,
            const std::function<void(int socket, SocketDeadline deadline)>& talk);
+  // Sends `request` over a connection, which the server answers once a key is set, or after long.
+  // `receive` reads the answer; if it returns false, the key is not set, and `request` is sent
+  // again.
+  std::unique_ptr<watch::Bell> bell(const std::string& request,
+                                    std::function<bool(int socket, SocketDeadline)> receive);
   [[noreturn]] void fail(const std::string& what, const std::string& remedy) const;
   const Server& server() const { return server_; }
 
  private:
+  class AnswerBell;
+  plugins::host::Descriptor take();
   plugins::host::Descriptor dial(const std::string& host, SocketDeadline deadline) const;
   plugins::host::Descriptor greet(const std::string& host, SocketDeadline deadline) const;
   plugins::host::Descriptor connect(SocketDeadline deadline, const std::string& remedy,

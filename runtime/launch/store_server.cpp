@@ -149,6 +149,18 @@ void StoreServer::run() {
   }
 }
 
+// The time until something is to be done even if nobody sends anything; -1: forever.
+int StoreServer::next_ms() const {
+  constexpr auto kNever = Clock::time_point::max();
+  Clock::time_point next = end_.value_or(kNever);
+  for (const Client& c : clients_)
+    next = std::min(
+        {next, c.awaited.empty() ? kNever : c.until, c.known ? kNever : c.since + kHelloTime});
+  if (next == kNever) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
+  return static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30));
+}
+
 // Waits for something to do, and does it. Returns false at the end.
 bool StoreServer::go_on() {
   std::vector<pollfd> files = {{end_ ? -1 : stopped_.get(), POLLIN, 0},
@@ -158,8 +170,7 @@ bool StoreServer::go_on() {
     files.push_back({c.socket.get(),
                      static_cast<short>((reads ? POLLIN : 0) | (c.out.empty() ? 0 : POLLOUT)), 0});
   }
-  constexpr int kTick = 50;  // ms; the waits of clients end to within this
-  ::poll(files.data(), files.size(), kTick);
+  ::poll(files.data(), files.size(), next_ms());
   auto file = files.begin() + 2;
   for (Client& client : clients_)
     if (((file++)->revents & (POLLIN | POLLHUP | POLLERR)) != 0) receive(client);

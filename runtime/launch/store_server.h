@@ -48,6 +48,7 @@ class StoreServer {
 
   void run();
   bool go_on();
+  int next_ms() const;
   void accept_all();
   void receive(Client& client);
   void send(Client& client);

@@ -22,6 +22,8 @@ constexpr const char* kAbsent =
     "port; raise comm.init_timeout_s if it starts later";
 // A rank that waits for a key asks again after this, so that it notices when rank 0 is gone.
 constexpr auto kLongestWait = 1000ms;
+// A rank that listens for a key says so again after this.
+constexpr auto kHeartbeat = 10min;
 constexpr const char* kOwnScheme = "tcp://";
 
 // Throws ConfigurationError for another form of address.
@@ -84,25 +86,41 @@ std::string TcpStore::description() const { return connections_.server().name; }
 
 int TcpStore::port() const { return std::stoi(connections_.server().port); }
 
-TcpStore::Answer TcpStore::ask(char kind, std::chrono::milliseconds wait, const std::string& key,
-                               const std::string& value) {
+std::string TcpStore::request(char kind, std::chrono::milliseconds wait, const std::string& key,
+                              const std::string& value) const {
   if (key.empty() || key.size() > wire::kMostKey || value.size() > kLargestValue)
     connections_.fail("the key '" + key.substr(0, 100) + "' or its value is too long",
                       "this is a fault");
-  std::string request(1, kind);
+  std::string bytes(1, kind);
   for (const std::size_t number :
        {static_cast<std::size_t>(wait.count()), key.size(), value.size()})
-    wire::add_number(request, number);
-  request += key + value;
+    wire::add_number(bytes, number);
+  return bytes + key + value;
+}
+
+TcpStore::Answer TcpStore::receive(int socket, SocketDeadline deadline) {
+  const std::string head = receive_all(socket, wire::kAnswerHead, deadline);
+  const std::size_t bytes = wire::number_at(head, 1);
+  if (bytes > kLargestValue) lose_connection("reading its answer", EPROTO);
+  return {head[0], receive_all(socket, bytes, deadline)};
+}
+
+TcpStore::Answer TcpStore::ask(char kind, std::chrono::milliseconds wait, const std::string& key,
+                               const std::string& value) {
+  const std::string asked = request(kind, wait, key, value);
   Answer answer;
   connections_.use(wait, [&](int socket, SocketDeadline deadline) {
-    send_all(socket, request, deadline);
-    const std::string head = receive_all(socket, wire::kAnswerHead, deadline);
-    const std::size_t bytes = wire::number_at(head, 1);
-    if (bytes > kLargestValue) lose_connection("reading its answer", EPROTO);
-    answer = {head[0], receive_all(socket, bytes, deadline)};
+    send_all(socket, asked, deadline);
+    answer = receive(socket, deadline);
   });
   return answer;
+}
+
+std::unique_ptr<watch::Bell> TcpStore::bell(const std::string& key) {
+  return connections_.bell(request(wire::kGet, kHeartbeat, key, ""),
+                           [](int socket, SocketDeadline deadline) {
+                             return receive(socket, deadline).kind == wire::kFound;
+                           });
 }
 
 void TcpStore::set(const std::string& key, const std::string& value) {

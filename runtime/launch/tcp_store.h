@@ -32,6 +32,7 @@ class TcpStore : public Store {
   std::optional<std::string> try_get(const std::string& key) override;
   std::optional<std::string> wait_for(const std::string& key,
                                       std::chrono::nanoseconds at_most) override;
+  std::unique_ptr<watch::Bell> bell(const std::string& key) override;
   std::string description() const override;
   int port() const;  // at which rank 0 serves
 
@@ -41,6 +42,9 @@ class TcpStore : public Store {
     std::string value;
   };
 
+  std::string request(char kind, std::chrono::milliseconds wait, const std::string& key,
+                      const std::string& value) const;
+  static Answer receive(int socket, SocketDeadline deadline);
   Answer ask(char kind, std::chrono::milliseconds wait, const std::string& key,
              const std::string& value = "");
 

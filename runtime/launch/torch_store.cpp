@@ -136,6 +136,15 @@ std::optional<std::string> TorchStore::try_get(const std::string& key) {
   return value;
 }
 
+// The server does not answer until the key is set.
+std::unique_ptr<watch::Bell> TorchStore::bell(const std::string& key) {
+  return connections_.bell(request_of_one(kWaitFor, key), [](int socket, SocketDeadline deadline) {
+    if (receive_all(socket, 1, deadline)[0] != kStopWaiting)
+      lose_connection("reading its answer", EPROTO);
+    return true;
+  });
+}
+
 std::optional<std::string> TorchStore::wait_for(const std::string& key,
                                                 std::chrono::nanoseconds at_most) {
   return wait_in_turns(at_most, kLongestTurn, [&](std::chrono::milliseconds turn) {

@@ -27,6 +27,7 @@ class TorchStore : public Store {
   std::optional<std::string> try_get(const std::string& key) override;
   std::optional<std::string> wait_for(const std::string& key,
                                       std::chrono::nanoseconds at_most) override;
+  std::unique_ptr<watch::Bell> bell(const std::string& key) override;
   std::string description() const override { return connections_.server().name; }
 
  private:

@@ -10,8 +10,8 @@
 
 namespace runtime::watch {
 
-// The time to wait for notes without a new one. The watchdog of a living rank polls the board every
-// 50 ms (Watchdog::kSlice), so that 300 ms are several polls.
+// The time to wait for notes without a new one. The watchdog of a living rank hears an alarm at
+// once, and then has a note to post.
 inline constexpr std::chrono::milliseconds answer_time(int ranks) {
   return std::chrono::milliseconds(300 + 10 * ranks);
 }

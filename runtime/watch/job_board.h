@@ -2,9 +2,11 @@
 #ifndef RUNTIME_WATCH_JOB_BOARD_H_
 #define RUNTIME_WATCH_JOB_BOARD_H_
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "runtime/watch/bell.h"
 #include "runtime/watch/flight_recorder.h"
 
 namespace runtime::watch {
@@ -38,9 +40,11 @@ class JobBoard {
   virtual int world_size() const = 0;
   // Publishes this rank's note.
   virtual void post(const Note& note) = 0;
-  // Whether any rank has posted a note other than kDone. Each rank asks some 20 times a second for
-  // as long as the job runs, so the answer must cost little.
+  // Whether any rank has posted a note other than kDone.
   virtual bool alarm() = 0;
+  // Rings once alarm() is true. Each rank has one for as long as the job runs, so waiting for it
+  // must cost next to nothing.
+  virtual std::unique_ptr<Bell> alarm_bell() = 0;
   virtual std::vector<Note> notes() = 0;  // of the ranks that have posted one, by rank
 };
 

@@ -2,6 +2,8 @@
 // go on.
 #include "runtime/watch/watchdog.h"
 
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +14,7 @@
 #include <string_view>
 #include <utility>
 
+#include "plugins/host/descriptor.h"
 #include "runtime/watch/ask_pace.h"
 
 namespace runtime::watch {
@@ -23,6 +26,10 @@ using std::chrono::steady_clock;
 // The records of more lost ranks than these are not read: that would keep the ranks of a large job
 // busy when they are to end.
 constexpr size_t kMostRead = 8;
+// An alarm that rings is heard at once. It is looked for this often, in case it could not ring.
+constexpr milliseconds kLook{1000};
+// A note that could not be posted is posted again after this.
+constexpr milliseconds kAgain{50};
 
 // Writes all of `text`, also after interrupts. For places where a hanging thread may hold the lock
 // of stdio.
@@ -52,14 +59,14 @@ class BoardLink {
       std::lock_guard lock(mutex_);
       stop_ = true;
     }
-    wake_.notify_all();
+    wake();
     if (thread_.joinable()) thread_.join();
   }
 
   void post(Note note) {
     std::lock_guard lock(mutex_);
     outbox_ = std::move(note);
-    wake_.notify_all();
+    wake();
   }
 
   bool alarm() const { return alarm_.load(std::memory_order_acquire); }
@@ -70,7 +77,7 @@ class BoardLink {
     std::unique_lock lock(mutex_);
     outbox_ = own;
     gathering_ = true;
-    wake_.notify_all();
+    wake();
     AskPace pace(board_.world_size(), steady_clock::now());
     while (!complete() && steady_clock::now() < pace.ends()) {
       changed_.wait_until(lock, pace.ends());
@@ -95,26 +102,52 @@ class BoardLink {
     std::unique_lock lock(mutex_);
     AskIntervals intervals(board_.world_size());
     do {
-      wake_.wait_for(lock, gathering_ ? intervals.next() : Watchdog::kSlice,
-                     [this] { return stop_ || (outbox_ && error_.empty()); });
       const std::optional<Note> note = std::exchange(outbox_, std::nullopt);
       const bool read = gathering_;
       lock.unlock();
+      listen();
       exchange(note, read);
+      lock.lock();
+      if (stop_ || (outbox_ && error_.empty())) continue;
+      const milliseconds pause = gathering_ ? intervals.next() : error_.empty() ? kLook : kAgain;
+      lock.unlock();
+      wait(pause);
       lock.lock();
     } while (!stop_ || (outbox_ && error_.empty()));
   }
 
+  void wake() const { ::eventfd_write(wake_.get(), 1); }
+
+  // Waits until wake() is called, or the bell may ring.
+  void wait(milliseconds at_most) const {
+    std::vector<pollfd> polled = {{wake_.get(), POLLIN, 0}};
+    if (bell_ != nullptr && !alarm())
+      for (const int descriptor : bell_->descriptors()) polled.push_back({descriptor, POLLIN, 0});
+    ::poll(polled.data(), polled.size(), static_cast<int>(at_most.count()));
+    eventfd_t ignored = 0;
+    ::eventfd_read(wake_.get(), &ignored);
+  }
+
+  void listen() {
+    if (alarm()) return;
+    try {
+      if (bell_ == nullptr) bell_ = board_.alarm_bell();
+      if (!bell_->rings()) return;
+    } catch (const std::exception&) {
+      bell_ = nullptr;  // it is asked for again after a pause
+      return;
+    }
+    alarm_.store(true, std::memory_order_release);
+    on_alarm_();
+  }
+
   void exchange(const std::optional<Note>& note, bool read) {
+    if (!note && !read) return;
     std::string error;
     std::vector<Note> notes;
     try {
       if (note) board_.post(*note);
       if (read) notes = board_.notes();
-      if (!alarm() && board_.alarm()) {
-        alarm_.store(true, std::memory_order_release);
-        on_alarm_();
-      }
     } catch (const std::exception& e) {
       error = e.what();
     }
@@ -129,7 +162,9 @@ class BoardLink {
   const std::function<void()> on_alarm_;
   std::atomic<bool> alarm_ = false;
   std::mutex mutex_;
-  std::condition_variable wake_, changed_;
+  std::condition_variable changed_;
+  const plugins::host::Descriptor wake_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  std::unique_ptr<Bell> bell_;  // of the thread
   std::optional<Note> outbox_;
   bool gathering_ = false, stop_ = false;
   std::vector<Note> notes_;

@@ -145,6 +145,11 @@ TEST_F(Redis, KeepsWhatAnyOfThemHasSet) {
               AllOf(HasSubstr("'never'"), HasSubstr(address())));
 }
 
+TEST_F(Redis, IsAskedForAKeyAgainAndAgain) {
+  RedisStore one(address()), other(address());
+  expect_bells(one, other);
+}
+
 TEST_F(Redis, WhatIsLeftVanishesAfterAnHour) {
   RedisStore(address()).set("key", "value");
   EXPECT_THAT(ask("TTL runtime:key"), AnyOf(StartsWith(":3600"), StartsWith(":35")));

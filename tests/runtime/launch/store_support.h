@@ -4,7 +4,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <stdexcept>
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "runtime/error.h"
+#include "runtime/launch/store.h"
 
 namespace runtime::launch::test {
 
@@ -60,6 +63,33 @@ inline std::vector<std::string> in_threads(int count, const std::function<std::s
   }
   for (std::thread& thread : threads) thread.join();
   return results;
+}
+
+// Whether a descriptor of the bell becomes readable in time.
+inline bool may_ring(const watch::Bell& bell, std::chrono::milliseconds at_most) {
+  std::vector<pollfd> polled;
+  for (const int descriptor : bell.descriptors()) polled.push_back({descriptor, POLLIN, 0});
+  return ::poll(polled.data(), polled.size(), static_cast<int>(at_most.count())) > 0;
+}
+
+// Checks that bells of `listens` ring once `sets`, another view of the same store, has set the key.
+inline void expect_bells(Store& listens, Store& sets) {
+  constexpr std::chrono::milliseconds kSoon(20'000);
+  const auto first = listens.bell("job/alarm"), second = listens.bell("job/alarm"),
+             other = listens.bell("job/other");
+  sets.set("job/alarm/0", "the key of another");
+  for (const auto* bell : {&first, &second, &other}) EXPECT_FALSE((*bell)->rings());
+  sets.set("job/alarm", "3");
+  for (const auto* bell : {&first, &second}) {
+    while (!(*bell)->rings()) ASSERT_TRUE(may_ring(**bell, kSoon));
+    EXPECT_TRUE((*bell)->rings());
+  }
+  sets.set("job/alarm", "4");
+  EXPECT_TRUE(first->rings());
+  EXPECT_FALSE(other->rings());
+  EXPECT_TRUE(listens.bell("job/alarm")->rings() || may_ring(*listens.bell("job/alarm"), kSoon))
+      << "a key that was there before";
+  EXPECT_EQ(listens.try_get("job/alarm"), "4");
 }
 
 }  // namespace runtime::launch::test

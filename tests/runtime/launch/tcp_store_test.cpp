@@ -97,6 +97,14 @@ TEST(TcpStore, WakesThoseThatWait) {
   EXPECT_EQ(store.wait_for("key", 0s), "value");
 }
 
+TEST(TcpStore, RingsWithoutBeingAsked) {
+  Served served;
+  TcpStore store(served.follower());
+  expect_bells(store, served.leader);
+  const auto bell = store.bell("another");
+  EXPECT_FALSE(may_ring(*bell, 300ms));
+}
+
 TEST(TcpStore, RanksMeetInIt) {
   Served served;
   const auto prefixes = in_threads(8, [&](int rank) {

@@ -185,6 +185,18 @@ TEST(TorchStore, WakesThoseThatWait) {
               AllOf(HasSubstr("rank 3 does not answer"), HasSubstr("torchrun's store")));
 }
 
+TEST(TorchStore, RingsWithoutBeingAsked) {
+  auto agent = std::make_unique<Agent>();
+  TorchStore one(agent->address()), other(agent->address());
+  expect_bells(one, other);
+  const auto bell = one.bell("another");
+  EXPECT_FALSE(may_ring(*bell, 300ms));
+  agent.reset();
+  EXPECT_TRUE(may_ring(*bell, 20'000ms));
+  EXPECT_THAT(message_of([&] { bell->rings(); }),
+              HasSubstr("torchrun's agent, which keeps it, has ended"));
+}
+
 TEST(TorchStore, RanksMeetInItAlsoWhereARunHasMetBefore) {
   Agent agent;
   std::string before;

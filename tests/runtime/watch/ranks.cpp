@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,7 +29,8 @@ rt_collective all_reduce(uint64_t count) {
   return c;
 }
 
-SharedBoard::SharedBoard(int world_size) : world_size_(world_size) {
+SharedBoard::SharedBoard(int world_size)
+    : world_size_(world_size), event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   void* memory =
       ::mmap(nullptr, sizeof(Slots), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::runtime_error("mmap failed");
@@ -48,6 +50,21 @@ void SharedBoard::post(const Note& note) {
   slot.exit_code = note.exit_code;
   note.text.copy(slot.text.data(), slot.text.size() - 1);
   slot.written = true;
+  if (note.kind != Note::Kind::kDone) ::eventfd_write(event_.get(), 1);
+}
+
+std::unique_ptr<Bell> SharedBoard::alarm_bell() {
+  class EventBell : public Bell {
+   public:
+    EventBell(JobBoard& board, int event) : board_(board), event_(event) {}
+    std::vector<int> descriptors() const override { return {event_}; }
+    bool rings() override { return board_.alarm(); }
+
+   private:
+    JobBoard& board_;
+    const int event_;
+  };
+  return std::make_unique<EventBell>(*this, event_.get());
 }
 
 bool SharedBoard::alarm() {

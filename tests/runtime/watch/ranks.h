@@ -11,9 +11,11 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "plugins/host/descriptor.h"
 #include "runtime/watch/job_board.h"
 #include "runtime/watch/watchdog.h"
 
@@ -32,6 +34,7 @@ class SharedBoard : public JobBoard {
   int world_size() const override { return world_size_; }
   void post(const Note& note) override;
   bool alarm() override;
+  std::unique_ptr<Bell> alarm_bell() override;
   std::vector<Note> notes() override;
 
  private:
@@ -47,6 +50,7 @@ class SharedBoard : public JobBoard {
   using Slots = std::array<std::array<Slot, 2>, kRanks>;
   const int world_size_;
   Slots* slots_;
+  const plugins::host::Descriptor event_;  // readable once there is an alarm
 };
 
 // A temporary folder for one test, which the destructor removes.

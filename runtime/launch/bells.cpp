@@ -1,0 +1,60 @@
+// A clock, and a descriptor that stays readable.
+#include "runtime/launch/bells.h"
+
+#include <poll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "runtime/launch/store.h"
+
+namespace runtime::launch {
+namespace {
+
+using plugins::host::Descriptor;
+
+class StoreBell : public watch::Bell {
+ public:
+  StoreBell(Store& store, std::string key, Descriptor event, bool is_clock)
+      : store_(store), key_(std::move(key)), event_(std::move(event)), is_clock_(is_clock) {}
+  std::vector<int> descriptors() const override { return {event_.get()}; }
+  // The first look is needed because the key may have been set before.
+  bool rings() override {
+    pollfd entry{.fd = event_.get(), .events = POLLIN, .revents = 0};
+    if (::poll(&entry, 1, 0) <= 0 && std::exchange(looked_, true)) return found_;
+    uint64_t ticks = 0;
+    if (is_clock_) static_cast<void>(!::read(event_.get(), &ticks, sizeof ticks));
+    return found_ = found_ || store_.try_get(key_).has_value();
+  }
+
+ private:
+  Store& store_;
+  const std::string key_;
+  const Descriptor event_;
+  const bool is_clock_;
+  bool looked_ = false, found_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<watch::Bell> asking_bell(Store& store, const std::string& key,
+                                         std::chrono::milliseconds interval) {
+  Descriptor clock(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  const timespec time{.tv_sec = interval.count() / 1000,
+                      .tv_nsec = interval.count() % 1000 * 1'000'000};
+  const itimerspec each{.it_interval = time, .it_value = time};
+  if (!clock || ::timerfd_settime(clock.get(), 0, &each, nullptr) != 0)
+    throw CommunicationError(store.description() + ": cannot wait for '" + key +
+                             "': " + std::strerror(errno) + "; raise the limit of open files");
+  return std::make_unique<StoreBell>(store, key, std::move(clock), true);
+}
+
+std::unique_ptr<watch::Bell> event_bell(Store& store, const std::string& key, Descriptor event) {
+  return std::make_unique<StoreBell>(store, key, std::move(event), false);
+}
+
+}  // namespace runtime::launch

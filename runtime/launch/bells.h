@@ -1,0 +1,27 @@
+// Bells for the keys of a store (watch/bell.h).
+#ifndef RUNTIME_LAUNCH_BELLS_H_
+#define RUNTIME_LAUNCH_BELLS_H_
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "plugins/host/descriptor.h"
+#include "runtime/watch/bell.h"
+
+namespace runtime::launch {
+
+class Store;
+
+// Asks the store for the key again and again, because nothing tells when it is set.
+std::unique_ptr<watch::Bell> asking_bell(
+    Store& store, const std::string& key,
+    std::chrono::milliseconds interval = std::chrono::milliseconds(50));
+// Asks the store for the key once `event` is readable. Who sets the key makes it so afterwards, and
+// nobody reads it.
+std::unique_ptr<watch::Bell> event_bell(Store& store, const std::string& key,
+                                        plugins::host::Descriptor event);
+
+}  // namespace runtime::launch
+
+#endif  // RUNTIME_LAUNCH_BELLS_H_
