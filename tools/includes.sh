@@ -15,8 +15,7 @@ with_includers() {
   local headers pattern
   mapfile -t headers
   [ ${#headers[@]} -gt 0 ] || return 0
-  # An include names a header from the top of the tree, or from a folder of includes: rt/operations.h. Where no header includes one
-  # of these, git grep exits with 1, which is no error.
+  # An include may begin in a folder of includes: rt/operations.h. git grep exits with 1 if no header includes one of these.
   pattern=$(printf '%s\n' "${headers[@]}" | sed -E 's|^plugins/(include\|sdk)/||; s|[.]|[.]|g' | paste -sd '|')
   { printf '%s\n' "${headers[@]}" && git grep -lE "#include \"($pattern)\"" -- '*.h' || [ $? -eq 1 ]; } | sort -u
 }

@@ -12,6 +12,7 @@ namespace runtime::launch {
 namespace {
 
 using watch::Note;
+using watch::Verdict;
 
 // Writes "kind exit-code silent broken channels", a line for each channel, and the text.
 std::string to_text(const Note& note) {
@@ -66,12 +67,41 @@ Note from_text(int rank, const std::string& text) {
   return note;
 }
 
+// Writes "rank exit-code lost-ranks", the ranks that are lost, and the text.
+std::string to_text(const Verdict& verdict) {
+  std::ostringstream text;
+  text << verdict.rank << ' ' << verdict.exit_code << ' ' << verdict.lost.size();
+  for (const int rank : verdict.lost) text << ' ' << rank;
+  text << '\n' << verdict.text;
+  return text.str();
+}
+
+// Nothing if the text is not what a rank of so many has written.
+std::optional<Verdict> verdict_of(const std::string& text, int world_size) {
+  Verdict verdict;
+  std::istringstream stream(text);
+  const auto is_rank = [&](int rank) { return rank >= 0 && rank < world_size; };
+  size_t lost = 0;
+  if (!(stream >> verdict.rank >> verdict.exit_code >> lost) || !is_rank(verdict.rank) ||
+      verdict.exit_code < 1 || verdict.exit_code > 255 || lost > static_cast<size_t>(world_size))
+    return std::nullopt;
+  for (; lost > 0; --lost) {
+    int& rank = verdict.lost.emplace_back();
+    if (!(stream >> rank) || !is_rank(rank)) return std::nullopt;
+  }
+  if (stream.get() != '\n') return std::nullopt;
+  verdict.text.assign(std::istreambuf_iterator<char>(stream), {});
+  return verdict;
+}
+
 // Rings for a key of the store, or with the bell of the launcher, which may be null. A store that
-// cannot be reached is asked again after a while, and does not silence the launcher.
+// cannot be reached is asked again after a while, and does not silence the launcher. `*rung`, if
+// not null, becomes true when the key is set.
 class BoardBell : public watch::Bell {
  public:
-  BoardBell(Store& store, std::string key, std::unique_ptr<watch::Bell> launchers)
-      : store_(store), key_(std::move(key)), launchers_(std::move(launchers)) {}
+  BoardBell(Store& store, std::string key, std::unique_ptr<watch::Bell> launchers,
+            std::atomic<bool>* rung)
+      : store_(store), key_(std::move(key)), launchers_(std::move(launchers)), rung_(rung) {}
   std::vector<int> descriptors() const override {
     std::vector<int> all;
     for (const watch::Bell* const bell : {launchers_.get(), own_.get()}) {
@@ -86,7 +116,9 @@ class BoardBell : public watch::Bell {
     if (own_ == nullptr && Clock::now() < again_) return false;
     try {
       if (own_ == nullptr) own_ = store_.bell(key_);
-      return own_->rings();
+      const bool rings = own_->rings();
+      if (rung_ != nullptr) *rung_ = rings;
+      return rings;
     } catch (const std::exception&) {
       own_ = nullptr;
       again_ = Clock::now() + kAgain;
@@ -101,6 +133,7 @@ class BoardBell : public watch::Bell {
   Store& store_;
   const std::string key_;
   const std::unique_ptr<watch::Bell> launchers_;
+  std::atomic<bool>* const rung_;
   std::unique_ptr<watch::Bell> own_;
   Clock::time_point again_{};
 };
@@ -118,30 +151,64 @@ class LauncherBoard : public StoreJobBoard {
 }  // namespace
 
 void StoreJobBoard::post(const Note& note) {
-  store_.set(prefix_ + std::to_string(note.rank), to_text(note));
-  if (note.kind != Note::Kind::kDone) store_.set(prefix_ + "alarm", std::to_string(note.rank));
+  store_.set(key_of(note.rank), to_text(note));
+  if (note.kind != Note::Kind::kDone && !rung_)
+    store_.set(prefix_ + "alarm", std::to_string(note.rank));
 }
 
 std::unique_ptr<watch::Bell> StoreJobBoard::alarm_bell() {
-  return std::make_unique<BoardBell>(store_, prefix_ + "alarm",
-                                     launcher_ == nullptr ? nullptr : launcher_->alarm_bell());
+  return std::make_unique<BoardBell>(
+      store_, prefix_ + "alarm", launcher_ == nullptr ? nullptr : launcher_->alarm_bell(), &rung_);
+}
+
+void StoreJobBoard::post(const Verdict& verdict) {
+  store_.set(prefix_ + "verdict", to_text(verdict));
+}
+
+std::optional<Verdict> StoreJobBoard::verdict() {
+  const std::optional<std::string> text = store_.try_get(prefix_ + "verdict");
+  return text ? verdict_of(*text, world_size_) : std::nullopt;
+}
+
+std::unique_ptr<watch::Bell> StoreJobBoard::verdict_bell() {
+  return std::make_unique<BoardBell>(store_, prefix_ + "verdict", nullptr, nullptr);
+}
+
+// A rank that is done may still leave another note; all other notes are the last ones.
+void StoreJobBoard::read_notes() {
+  for (int rank = 0; rank < world_size_; ++rank) {
+    const auto known = notes_.find(rank);
+    if (known != notes_.end() && known->second.kind != Note::Kind::kDone) continue;
+    if (const auto text = store_.try_get(key_of(rank))) notes_[rank] = from_text(rank, *text);
+  }
+}
+
+void StoreJobBoard::add_what_the_launcher_says() {
+  if (launcher_ == nullptr || !launcher_->alarm()) return;
+  for (const Note& said : launcher_->notes()) {
+    const auto [note, is_new] = notes_.try_emplace(said.rank, said);
+    const bool counts =
+        said.kind == Note::Kind::kLost && note->second.kind != Note::Kind::kOwnError;
+    if (!is_new && (!counts || note->second.kind == Note::Kind::kLost)) continue;
+    note->second = said;
+    if (counts && several_hosts_) store_.set(key_of(said.rank), to_text(said));
+  }
+}
+
+// Once is enough: ranks that ask all others go on looking.
+void StoreJobBoard::relay() {
+  const std::lock_guard lock(mutex_);
+  if (relayed_ || !several_hosts_ || launcher_ == nullptr || !launcher_->alarm()) return;
+  add_what_the_launcher_says();
+  relayed_ = true;
 }
 
 std::vector<Note> StoreJobBoard::notes() {
+  const std::lock_guard lock(mutex_);
+  read_notes();
+  add_what_the_launcher_says();
   std::vector<Note> notes;
-  for (int rank = 0; rank < world_size_; ++rank) {
-    if (const auto text = store_.try_get(prefix_ + std::to_string(rank)))
-      notes.push_back(from_text(rank, *text));
-  }
-  if (launcher_ == nullptr || !launcher_->alarm()) return notes;
-  for (Note& lost : launcher_->notes()) {
-    const auto at = std::lower_bound(notes.begin(), notes.end(), lost.rank,
-                                     [](const Note& n, int rank) { return n.rank < rank; });
-    if (at == notes.end() || at->rank != lost.rank)
-      notes.insert(at, std::move(lost));
-    else if (at->kind != Note::Kind::kOwnError && lost.kind == Note::Kind::kLost)
-      *at = std::move(lost);
-  }
+  for (const auto& [rank, note] : notes_) notes.push_back(note);
   return notes;
 }
 

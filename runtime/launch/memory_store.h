@@ -38,7 +38,7 @@ class MemoryStore : public Store {
       if (!event) event = plugins::host::Descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
       copy = plugins::host::Descriptor(::fcntl(event.get(), F_DUPFD_CLOEXEC, 0));
     }
-    return copy ? event_bell(*this, key, std::move(copy)) : Store::bell(key);
+    return copy ? event_bell(*this, key, std::move(copy)) : asking_bell(*this, key);
   }
   std::string description() const override { return "store of this process"; }
   bool fresh() const override { return true; }

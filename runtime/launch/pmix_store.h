@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "runtime/launch/bells.h"
 #include "runtime/launch/store.h"
 
 namespace runtime::launch {
@@ -24,6 +25,9 @@ class PmixStore : public Store {
 
   void set(const std::string& key, const std::string& value) override;
   std::optional<std::string> try_get(const std::string& key) override;
+  std::unique_ptr<watch::Bell> bell(const std::string& key) override {
+    return asking_bell(*this, key);
+  }
   std::string description() const override { return "PMIx namespace " + space_; }
   bool fresh() const override { return true; }  // each job has a namespace of its own
 

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <vector>
 
+#include "runtime/launch/bells.h"
 #include "runtime/launch/store.h"
 
 struct redisContext;
@@ -24,6 +25,10 @@ class RedisStore : public Store {
   // must not stay.
   void set(const std::string& key, const std::string& value) override;
   std::optional<std::string> try_get(const std::string& key) override;
+  // Asks 20 times a second.
+  std::unique_ptr<watch::Bell> bell(const std::string& key) override {
+    return asking_bell(*this, key);
+  }
   std::string description() const override;
 
  private:

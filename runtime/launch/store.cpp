@@ -2,7 +2,6 @@
 #include "runtime/launch/store.h"
 
 #include "plugins/host/text.h"
-#include "runtime/launch/bells.h"
 #include "runtime/launch/poll.h"
 
 namespace runtime::launch {
@@ -13,8 +12,6 @@ std::optional<std::string> Store::wait_for(const std::string& key,
   poll_until(at_most, [&] { return (value = try_get(key)).has_value(); });
   return value;
 }
-
-std::unique_ptr<watch::Bell> Store::bell(const std::string& key) { return asking_bell(*this, key); }
 
 std::string Store::get(const std::string& key, std::chrono::nanoseconds timeout,
                        std::optional<int> setter) {

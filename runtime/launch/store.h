@@ -39,9 +39,9 @@ class Store {
   // The value once the key exists; asks at least once, and returns nothing after `at_most`.
   virtual std::optional<std::string> wait_for(const std::string& key,
                                               std::chrono::nanoseconds at_most);
-  // Rings once the key exists. A thread waits for it and for other things at once. This one asks
-  // again and again; those of most stores cost nothing until the key is set.
-  virtual std::unique_ptr<watch::Bell> bell(const std::string& key);
+  // Rings once the key exists: a thread waits for it and for other things at once. Most cost
+  // nothing until then (bells.h). It must not outlive the store.
+  virtual std::unique_ptr<watch::Bell> bell(const std::string& key) = 0;
   // Waits until the key exists, and asks at least once. Throws StoreTimeout after `timeout`, which
   // names the key and `setter`, the rank that should have set it.
   std::string get(const std::string& key, std::chrono::nanoseconds timeout,

@@ -308,4 +308,9 @@ std::optional<RankRecords> read_recorder(const std::filesystem::path& folder, in
   return result;
 }
 
+bool has_recorder(const std::filesystem::path& folder, int rank) {
+  std::error_code ignored;
+  return !folder.empty() && std::filesystem::is_regular_file(file_of(folder, rank), ignored);
+}
+
 }  // namespace runtime::watch

@@ -144,6 +144,8 @@ class FlightRecorder {
 // The recorder of a rank in a folder, without records with impossible contents; nullopt: there is
 // none. Works while the recorder's owner runs, is stopped, or has died.
 std::optional<RankRecords> read_recorder(const std::filesystem::path& folder, int rank);
+// Whether there is a file of that rank's recorder; in the folder "" there is none.
+bool has_recorder(const std::filesystem::path& folder, int rank);
 
 }  // namespace runtime::watch
 

@@ -3,6 +3,7 @@
 #define RUNTIME_WATCH_JOB_BOARD_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,14 @@ struct Note {
   int broken = -1;    // a rank whose connection has broken without a farewell; -1: none
 };
 
+// Why the job cannot go on, as one rank has found out for all.
+struct Verdict {
+  int rank = 0;                // that has found it out, and says all of it
+  int exit_code = 4;           // of the ranks that leave because of it
+  std::vector<int> lost = {};  // the ranks that do not answer, or have died
+  std::string text = {};
+};
+
 // Functions may throw, and may block for as long as the store behind them needs to find that it
 // cannot be reached, so the watchdog calls them from a thread on which nothing else depends. Any
 // thread.
@@ -45,6 +54,13 @@ class JobBoard {
   // Rings once alarm() is true. Each rank has one for as long as the job runs, so waiting for it
   // must cost next to nothing.
   virtual std::unique_ptr<Bell> alarm_bell() = 0;
+  // Publishes what all ranks are to say. A later verdict replaces an earlier one.
+  virtual void post(const Verdict& verdict) = 0;
+  virtual std::optional<Verdict> verdict() = 0;
+  virtual std::unique_ptr<Bell> verdict_bell() = 0;  // rings once there is one
+  // Tells ranks on other machines what only those on this one know. Called until there is a
+  // verdict.
+  virtual void relay() {}
   virtual std::vector<Note> notes() = 0;  // of the ranks that have posted one, by rank
 };
 

@@ -2,8 +2,6 @@
 // go on.
 #include "runtime/watch/watchdog.h"
 
-#include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,25 +9,21 @@
 #include <cstdio>
 #include <exception>
 #include <fstream>
+#include <ranges>
 #include <string_view>
 #include <utility>
 
-#include "plugins/host/descriptor.h"
 #include "runtime/watch/ask_pace.h"
+#include "runtime/watch/board_link.h"
 
 namespace runtime::watch {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::steady_clock;
 
 // The records of more lost ranks than these are not read: that would keep the ranks of a large job
 // busy when they are to end.
 constexpr size_t kMostRead = 8;
-// An alarm that rings is heard at once. It is looked for this often, in case it could not ring.
-constexpr milliseconds kLook{1000};
-// A note that could not be posted is posted again after this.
-constexpr milliseconds kAgain{50};
 
 // Writes all of `text`, also after interrupts. For places where a hanging thread may hold the lock
 // of stdio.
@@ -45,132 +39,6 @@ void write_stderr(std::string_view text) {
 int64_t to_ns(std::chrono::nanoseconds duration) { return duration.count(); }
 
 }  // namespace
-
-// Talks to the board in a thread of its own, because a store behind a dead link may block for long.
-class BoardLink {
- public:
-  BoardLink(JobBoard& board, std::function<void()> on_alarm)
-      : board_(board), on_alarm_(std::move(on_alarm)), thread_([this] { run(); }) {}
-  ~BoardLink() { stop(); }
-
-  // When this returns, the last note has been posted, if the board can be reached.
-  void stop() {
-    {
-      std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    wake();
-    if (thread_.joinable()) thread_.join();
-  }
-
-  void post(Note note) {
-    std::lock_guard lock(mutex_);
-    outbox_ = std::move(note);
-    wake();
-  }
-
-  bool alarm() const { return alarm_.load(std::memory_order_acquire); }
-
-  // Posts this rank's note, then collects those of the other ranks until all or a cause are known
-  // or time is up.
-  void gather(Note own, Evidence& evidence) {
-    std::unique_lock lock(mutex_);
-    outbox_ = own;
-    gathering_ = true;
-    wake();
-    AskPace pace(board_.world_size(), steady_clock::now());
-    while (!complete() && steady_clock::now() < pace.ends()) {
-      changed_.wait_until(lock, pace.ends());
-      pace.heard(notes_.size(), steady_clock::now());
-    }
-    evidence.notes = notes_;
-    if (std::erase_if(evidence.notes, [&](const Note& n) { return n.rank == own.rank; }) == 0)
-      evidence.board_error = error_.empty() ? "the store of the job did not answer" : error_;
-    evidence.notes.push_back(std::move(own));
-  }
-
- private:
-  // Whether all ranks have answered, or the cause is known.
-  bool complete() const {
-    return static_cast<int>(notes_.size()) == board_.world_size() ||
-           std::any_of(notes_.begin(), notes_.end(), [](const Note& n) {
-             return n.kind == Note::Kind::kOwnError || n.kind == Note::Kind::kLost;
-           });
-  }
-
-  void run() {
-    std::unique_lock lock(mutex_);
-    AskIntervals intervals(board_.world_size());
-    do {
-      const std::optional<Note> note = std::exchange(outbox_, std::nullopt);
-      const bool read = gathering_;
-      lock.unlock();
-      listen();
-      exchange(note, read);
-      lock.lock();
-      if (stop_ || (outbox_ && error_.empty())) continue;
-      const milliseconds pause = gathering_ ? intervals.next() : error_.empty() ? kLook : kAgain;
-      lock.unlock();
-      wait(pause);
-      lock.lock();
-    } while (!stop_ || (outbox_ && error_.empty()));
-  }
-
-  void wake() const { ::eventfd_write(wake_.get(), 1); }
-
-  // Waits until wake() is called, or the bell may ring.
-  void wait(milliseconds at_most) const {
-    std::vector<pollfd> polled = {{wake_.get(), POLLIN, 0}};
-    if (bell_ != nullptr && !alarm())
-      for (const int descriptor : bell_->descriptors()) polled.push_back({descriptor, POLLIN, 0});
-    ::poll(polled.data(), polled.size(), static_cast<int>(at_most.count()));
-    eventfd_t ignored = 0;
-    ::eventfd_read(wake_.get(), &ignored);
-  }
-
-  void listen() {
-    if (alarm()) return;
-    try {
-      if (bell_ == nullptr) bell_ = board_.alarm_bell();
-      if (!bell_->rings()) return;
-    } catch (const std::exception&) {
-      bell_ = nullptr;  // it is asked for again after a pause
-      return;
-    }
-    alarm_.store(true, std::memory_order_release);
-    on_alarm_();
-  }
-
-  void exchange(const std::optional<Note>& note, bool read) {
-    if (!note && !read) return;
-    std::string error;
-    std::vector<Note> notes;
-    try {
-      if (note) board_.post(*note);
-      if (read) notes = board_.notes();
-    } catch (const std::exception& e) {
-      error = e.what();
-    }
-    std::lock_guard lock(mutex_);
-    if (!error.empty() && !outbox_) outbox_ = note;  // post it again later
-    if (error.empty() && read) notes_ = std::move(notes);
-    error_ = std::move(error);
-    changed_.notify_all();
-  }
-
-  JobBoard& board_;
-  const std::function<void()> on_alarm_;
-  std::atomic<bool> alarm_ = false;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  const plugins::host::Descriptor wake_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-  std::unique_ptr<Bell> bell_;  // of the thread
-  std::optional<Note> outbox_;
-  bool gathering_ = false, stop_ = false;
-  std::vector<Note> notes_;
-  std::string error_;
-  std::thread thread_;
-};
 
 Watchdog::Watchdog(FlightRecorder& recorder, JobBoard& board, WatchdogOptions options)
     : recorder_(recorder),
@@ -223,7 +91,7 @@ void Watchdog::leave(const std::string& text, ExitCode code) {
                .text = text,
                .channels = recorder_.channels(),
                .exit_code = static_cast<int>(code)});
-  if (!done) end_at(kOwnErrorGrace, text, code);
+  if (!done) end_at(kOwnErrorGrace, "error: " + text + "\n", code);
 }
 
 // If the watchdog is to end the process, it waits at least kGrace from the end of the shelter, so
@@ -238,7 +106,7 @@ void Watchdog::give_up(const std::string& error) {
   leave(error, ExitCode::kData);
   // The rank's thread may be blocked in a system call, such as a write to a disk that does not
   // answer, and then cannot unwind. So the watchdog ends the process after kGrace.
-  end_at(kGrace, error, ExitCode::kData);
+  end_at(kGrace, "error: " + error + "\n", ExitCode::kData);
   sheltered_ = false;
 }
 
@@ -318,70 +186,104 @@ void Watchdog::conclude(const Incident& incident) {
   std::lock_guard lock(concluding_);
   if (over_) return;
   over_ = true;
-  Evidence evidence{.self = recorder_.rank(), .world_size = world_size_, .groups = options_.groups};
-  message_ = explain(incident, evidence);
+  const Verdict verdict = find_out(incident);
+  end_.told = options_.told == Told::kNothing && verdict.rank != recorder_.rank();
+  end_.message = verdict.text;
   failed_.store(true, std::memory_order_release);
   // The exit code of a rank with an error of its own is the job's. If ranks are threads, this is
   // the process of that rank too.
-  auto code = ExitCode::kCommunication;
-  for (const Note& n : evidence.notes) {
-    if (n.kind == Note::Kind::kOwnError) code = static_cast<ExitCode>(n.exit_code);
-  }
-  end_at(kGrace, message_, code);
+  end_at(kGrace, end_.told ? "" : "error: " + end_.message + "\n",
+         static_cast<ExitCode>(verdict.exit_code));
 }
 
-// Returns the error message for the incident, after asking the other ranks for their notes. If
-// memory is too short for all of it, the message ends early.
-std::string Watchdog::explain(const Incident& incident, Evidence& evidence) const {
-  std::string text;
+// Returns what this rank is to say about the incident. If memory is too short for all of it, the
+// message ends early.
+Verdict Watchdog::find_out(const Incident& incident) {
+  Verdict verdict{.rank = recorder_.rank()};
   try {
-    link_->gather({.rank = recorder_.rank(),
-                   .kind = incident.kind(),
-                   .text = incident.text(),
-                   .channels = recorder_.channels(),
-                   .silent = silent_,
-                   .broken = incident.broken},
-                  evidence);
-    evidence.now_ns = monotonic_ns();
-    evidence.names = options_.names;
-    read_lost_ranks(evidence);
-    text = diagnose(incident, evidence);
-    return text + write_dumps(evidence);
+    Evidence evidence{
+        .self = recorder_.rank(), .world_size = world_size_, .groups = options_.groups};
+    const auto others = link_->gather({.rank = recorder_.rank(),
+                                       .kind = incident.kind(),
+                                       .text = incident.text(),
+                                       .channels = recorder_.channels(),
+                                       .silent = silent_,
+                                       .broken = incident.broken},
+                                      evidence);
+    if (others)
+      verdict = *others;
+    else
+      verdict = link_->agree(judge(incident, evidence), patience_for(evidence));
+    const bool own = verdict.rank == recorder_.rank();
+    if (!own && options_.told == Told::kBriefly) verdict.text = in_brief(verdict);
+    const std::string where = write_dumps(verdict);
+    if (own || options_.told != Told::kNothing) verdict.text += where;
   } catch (const std::exception& error) {
-    if (text.empty()) text = incident.text();
-    return text + "; more could not be found out: " + error.what();
+    if (verdict.text.empty()) verdict.text = incident.text();
+    verdict.text += std::string("; more could not be found out: ") + error.what();
   }
+  return verdict;
 }
 
-// Reads the recorders of ranks that cannot speak for themselves.
-void Watchdog::read_lost_ranks(Evidence& evidence) const {
-  if (options_.job_folder.empty()) return;
+Verdict Watchdog::judge(const Incident& incident, Evidence& evidence) const {
+  Verdict verdict{.rank = evidence.self};
+  evidence.now_ns = monotonic_ns();
+  evidence.names = options_.names;
   std::vector<bool> speaks(static_cast<size_t>(world_size_));
-  for (const Note& n : evidence.notes) speaks[n.rank] = n.kind != Note::Kind::kLost;
-  for (int rank = 0; rank < world_size_ && evidence.recorders.size() < kMostRead; ++rank) {
-    if (speaks[rank]) continue;
-    if (auto records = read_recorder(options_.job_folder, rank))
-      evidence.recorders[rank] = std::move(*records);
+  for (const Note& n : evidence.notes) {
+    speaks[n.rank] = n.kind != Note::Kind::kLost;
+    if (n.kind == Note::Kind::kOwnError) verdict.exit_code = n.exit_code;
   }
+  for (int rank = 0; rank < world_size_; ++rank)
+    if (!speaks[rank]) verdict.lost.push_back(rank);
+  evidence.recorders = recorders_of(verdict.lost);
+  verdict.text = diagnose(incident, evidence);
+  return verdict;
 }
 
-// Writes this rank's collectives; the first surviving rank also writes those of ranks that cannot.
-// Returns the names of the files, for the message.
-std::string Watchdog::write_dumps(const Evidence& e) const {
-  std::map<int, RankRecords> dumps;
-  const auto leads =
-      std::min_element(e.notes.begin(), e.notes.end(), [](const Note& a, const Note& b) {
-        return std::pair(a.kind < Note::Kind::kFailed, a.rank) <
-               std::pair(b.kind < Note::Kind::kFailed, b.rank);
-      });
-  if (leads->rank == e.self) dumps = e.recorders;
-  for (const Note& n : e.notes) {
-    if (n.kind != Note::Kind::kLost) dumps.erase(n.rank);
+// If a rank with a lower number asks all others too, its verdict comes first.
+milliseconds Watchdog::patience_for(const Evidence& evidence) const {
+  const bool leads = std::ranges::none_of(evidence.notes, [&](const Note& n) {
+    return n.rank < evidence.self && asks(n.rank, world_size_) && n.kind > Note::Kind::kLost;
+  });
+  return leads ? milliseconds(0) : answer_time(world_size_);
+}
+
+// "rank 3 of 8 is lost: it was killed by signal 9 (SIGKILL); rank 0 says more"
+std::string Watchdog::in_brief(const Verdict& verdict) const {
+  return verdict.text.substr(0, verdict.text.find(';')) + "; " + options_.names.of(verdict.rank) +
+         " says more";
+}
+
+// Returns the recorders of those of the ranks that were on this machine. They cannot speak for
+// themselves.
+std::map<int, RankRecords> Watchdog::recorders_of(const std::vector<int>& ranks) const {
+  std::map<int, RankRecords> found;
+  if (options_.job_folder.empty()) return found;
+  for (const int rank : ranks) {
+    if (found.size() == kMostRead) break;
+    if (auto records = read_recorder(options_.job_folder, rank)) found[rank] = std::move(*records);
   }
-  dumps[e.self] = recorder_.records();
+  return found;
+}
+
+// Writes this rank's collectives. The first surviving rank of a machine also writes those of ranks
+// that cannot, as does the rank whose verdict counts. Returns the names of the files, for the
+// message.
+std::string Watchdog::write_dumps(const Verdict& verdict) const {
+  const int self = recorder_.rank();
+  const auto lives_here = [&](int rank) {
+    return has_recorder(options_.job_folder, rank) &&
+           std::ranges::find(verdict.lost, rank) == verdict.lost.end();
+  };
+  const auto lower = std::views::iota(0, self);
+  std::map<int, RankRecords> dumps;
+  if (verdict.rank == self || std::ranges::none_of(lower, lives_here))
+    dumps = recorders_of(verdict.lost);
+  dumps[self] = recorder_.records();
   std::string where;
   for (const auto& [rank, records] : dumps) {
-    const std::string text = dump(records, e.now_ns, e.groups);
+    const std::string text = dump(records, monotonic_ns(), options_.groups);
     const auto file = options_.run_folder / ("rank-" + std::to_string(rank) + "-collectives.txt");
     if (!options_.run_folder.empty() && (std::ofstream(file) << text).flush())
       where += (where.empty() ? "; last collectives: " : ", ") + file.string();
@@ -391,10 +293,10 @@ std::string Watchdog::write_dumps(const Evidence& e) const {
   return where;
 }
 
-void Watchdog::end_at(milliseconds grace, const std::string& message, ExitCode code) {
+void Watchdog::end_at(milliseconds grace, const std::string& words, ExitCode code) {
   std::lock_guard lock(mutex_);
   end_ns_ = monotonic_ns() + to_ns(grace);
-  last_words_ = "error: " + message + "\n";
+  last_words_ = words;
   exit_code_ = code;
 }
 

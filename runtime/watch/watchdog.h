@@ -22,17 +22,20 @@
 #include <condition_variable>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "plugins/host/error.h"
 #include "runtime/error.h"
 #include "runtime/watch/diagnose.h"
 #include "runtime/watch/flight_recorder.h"
 #include "runtime/watch/job_board.h"
+#include "runtime/watch/told.h"
 
 namespace runtime::watch {
 
@@ -44,6 +47,7 @@ struct WatchdogOptions {
   std::filesystem::path run_folder = {};
   RankNames names = RankNames();  // for messages
   Groups groups = {};  // the communicators by the numbers that FlightRecorder::begin() is given
+  Told told = Told::kAll;
 };
 
 class BoardLink;
@@ -83,7 +87,9 @@ class Watchdog {
 
   // Throws CommunicationError once this rank cannot go on. One atomic load.
   void check() const {
-    if (failed_.load(std::memory_order_acquire)) throw CommunicationError(message_);
+    if (!failed_.load(std::memory_order_acquire)) return;
+    if (end_.told) throw ToldError(end_.message);
+    throw CommunicationError(end_.message);
   }
   // For a communicator's `error`: finds the cause, which takes up to longest_wait() of
   // ask_pace.h, and throws CommunicationError. `broken` is the rank whose connection has broken, as
@@ -132,19 +138,25 @@ class Watchdog {
   std::optional<Incident> look();
   void conclude(const Incident& incident);
   void leave(const std::string& text, ExitCode code);
-  std::string explain(const Incident& incident, Evidence& evidence) const;
-  void read_lost_ranks(Evidence& evidence) const;
-  std::string write_dumps(const Evidence& evidence) const;
+  Verdict find_out(const Incident& incident);
+  Verdict judge(const Incident& incident, Evidence& evidence) const;
+  std::chrono::milliseconds patience_for(const Evidence& evidence) const;
+  std::string in_brief(const Verdict& verdict) const;
+  std::map<int, RankRecords> recorders_of(const std::vector<int>& ranks) const;
+  std::string write_dumps(const Verdict& verdict) const;
   void leave_shelter();
-  void end_at(std::chrono::milliseconds grace, const std::string& message, ExitCode code);
+  void end_at(std::chrono::milliseconds grace, const std::string& words, ExitCode code);
   void look_around();
   void watch();
 
   FlightRecorder& recorder_;
   const WatchdogOptions options_;
   const int world_size_;
-  std::atomic<bool> failed_ = false;  // set once, after message_
-  std::string message_;
+  std::atomic<bool> failed_ = false;  // set once, after end_
+  struct {
+    std::string message;
+    bool told = false;  // another rank says it
+  } end_;
   std::mutex concluding_;
   bool done_ = false;  // the work is done; guarded by concluding_
   bool over_ = false;  // the cause of the end is known; guarded by concluding_

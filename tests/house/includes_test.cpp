@@ -199,6 +199,7 @@ const std::map<std::string, std::vector<std::string>> kLibraries = {
     {"net/", {"runtime/launch/"}},
     {"netdb.h", {"runtime/launch/"}},
     {"netinet/", {"runtime/launch/"}},
+    {"linux/magic.h", {"runtime/launch/file_store.cpp"}},
     {"dlfcn.h", {"plugins/host/"}},
     {"link.h", {"plugins/host/"}},
     {"execinfo.h", {"runtime/cli/crash.cpp"}},

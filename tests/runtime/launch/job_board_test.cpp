@@ -75,6 +75,46 @@ TEST(StoreJobBoard, ANoteThatCannotBeReadIsStillAnAnswer) {
   }
 }
 
+TEST(StoreJobBoard, KeepsTheVerdictAsItIs) {
+  MemoryStore store;
+  StoreJobBoard board(store, 5, "run-1/"), other(store, 5, "run-1/");
+  const auto bell = other.verdict_bell();
+  EXPECT_FALSE(bell->rings());
+  EXPECT_FALSE(other.verdict());
+  board.post(watch::Verdict{2, 6, {1, 4}, "two\nlines; 3\n"});
+  EXPECT_TRUE(bell->rings());
+  const watch::Verdict read = other.verdict().value();
+  EXPECT_EQ(read.rank, 2);
+  EXPECT_EQ(read.exit_code, 6);
+  EXPECT_THAT(read.lost, testing::ElementsAre(1, 4));
+  EXPECT_EQ(read.text, "two\nlines; 3\n");
+  EXPECT_FALSE(other.alarm());
+  for (const char* bad : {"", "x", "5 4 0\ntext", "-1 4 0\ntext", "0 0 0\ntext", "0 256 0\ntext",
+                          "0 4 6 0 1 2 3 4 5\ntext", "0 4 1 5\ntext", "0 4 1\ntext", "0 4 0 text",
+                          "0 4 99999999999999999999\ntext"}) {
+    store.set("run-1/board/verdict", bad);
+    EXPECT_FALSE(other.verdict()) << bad;
+  }
+}
+
+// The launcher of each machine sees only the ranks of that machine.
+TEST(StoreJobBoard, PassesOnWhatTheLauncherOfThisMachineSays) {
+  MemoryStore store, launchers;
+  const auto launcher = std::make_shared<StoreJobBoard>(launchers, 4);
+  StoreJobBoard here(store, 4, "run-1/", launcher, true), elsewhere(store, 4, "run-1/");
+  StoreJobBoard alone(store, 4, "run-1/", launcher, false);
+  here.relay();
+  here.post({1, Note::Kind::kOwnError, "own", {}});
+  for (const int rank : {1, 3}) launcher->post({rank, Note::Kind::kLost, "killed", {}});
+  launcher->post({2, Note::Kind::kTold, "exit code 4", {}});
+  alone.relay();
+  EXPECT_EQ(elsewhere.notes().size(), 1u);
+  here.relay();
+  std::vector<std::string> texts;
+  for (const Note& note : elsewhere.notes()) texts.push_back(std::to_string(note.rank) + note.text);
+  EXPECT_THAT(texts, testing::ElementsAre("1own", "3killed"));
+}
+
 TEST(StoreJobBoard, TheLauncherSpeaksUnlessTheRankHasAnErrorOfItsOwn) {
   MemoryStore store, launchers;
   const auto launcher = std::make_shared<StoreJobBoard>(launchers, 4);

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "plugins/host/error.h"
+#include "runtime/launch/bells.h"
 #include "runtime/launch/file_store.h"
 #include "runtime/launch/key_value.h"
 #include "runtime/launch/memory_store.h"
@@ -171,6 +172,9 @@ class CountingStore : public Store {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return values_.contains(key); });
     return values_[key];
+  }
+  std::unique_ptr<watch::Bell> bell(const std::string& key) override {
+    return asking_bell(*this, key);
   }
   std::string description() const override { return "a counting store"; }
 

@@ -29,18 +29,35 @@ rt_collective all_reduce(uint64_t count) {
   return c;
 }
 
+namespace {
+
+class EventBell : public Bell {
+ public:
+  EventBell(int event, std::function<bool()> rings) : event_(event), rings_(std::move(rings)) {}
+  std::vector<int> descriptors() const override { return {event_}; }
+  bool rings() override { return rings_(); }
+
+ private:
+  const int event_;
+  const std::function<bool()> rings_;
+};
+
+}  // namespace
+
 SharedBoard::SharedBoard(int world_size)
-    : world_size_(world_size), event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    : world_size_(world_size),
+      alarm_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      verdict_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   void* memory =
-      ::mmap(nullptr, sizeof(Slots), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+      ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::runtime_error("mmap failed");
-  slots_ = new (memory) Slots();
+  shared_ = new (memory) Shared();
 }
 
-SharedBoard::~SharedBoard() { ::munmap(slots_, sizeof(Slots)); }
+SharedBoard::~SharedBoard() { ::munmap(shared_, sizeof(Shared)); }
 
 void SharedBoard::post(const Note& note) {
-  Slot& slot = (*slots_)[note.rank][note.kind == Note::Kind::kDone ? 0 : 1];
+  Slot& slot = shared_->slots[note.rank][note.kind == Note::Kind::kDone ? 0 : 1];
   if (slot.written) throw std::runtime_error("two notes of one rank");
   slot.kind = note.kind;
   slot.channels = std::min(note.channels.size(), slot.channel.size());
@@ -50,33 +67,47 @@ void SharedBoard::post(const Note& note) {
   slot.exit_code = note.exit_code;
   note.text.copy(slot.text.data(), slot.text.size() - 1);
   slot.written = true;
-  if (note.kind != Note::Kind::kDone) ::eventfd_write(event_.get(), 1);
+  if (note.kind != Note::Kind::kDone) ::eventfd_write(alarm_event_.get(), 1);
 }
 
 std::unique_ptr<Bell> SharedBoard::alarm_bell() {
-  class EventBell : public Bell {
-   public:
-    EventBell(JobBoard& board, int event) : board_(board), event_(event) {}
-    std::vector<int> descriptors() const override { return {event_}; }
-    bool rings() override { return board_.alarm(); }
-
-   private:
-    JobBoard& board_;
-    const int event_;
-  };
-  return std::make_unique<EventBell>(*this, event_.get());
+  return std::make_unique<EventBell>(alarm_event_.get(), [this] { return alarm(); });
 }
 
 bool SharedBoard::alarm() {
-  return std::any_of(slots_->begin(), slots_->end(),
-                     [](auto& rank) { return rank[1].written.load(); });
+  return std::ranges::any_of(shared_->slots, [](auto& rank) { return rank[1].written.load(); });
+}
+
+void SharedBoard::post(const Verdict& verdict) {
+  if (shared_->verdicts++ > 0) return;
+  Slot& slot = shared_->verdict;
+  slot.silent = verdict.rank;
+  slot.exit_code = verdict.exit_code;
+  for (const int rank : verdict.lost) shared_->lost[rank] = true;
+  verdict.text.copy(slot.text.data(), slot.text.size() - 1);
+  slot.written = true;
+  ::eventfd_write(verdict_event_.get(), 1);
+}
+
+std::optional<Verdict> SharedBoard::verdict() {
+  const Slot& slot = shared_->verdict;
+  if (!slot.written) return std::nullopt;
+  Verdict verdict{slot.silent, slot.exit_code, {}, slot.text.data()};
+  for (int rank = 0; rank < world_size_; ++rank)
+    if (shared_->lost[rank]) verdict.lost.push_back(rank);
+  return verdict;
+}
+
+std::unique_ptr<Bell> SharedBoard::verdict_bell() {
+  return std::make_unique<EventBell>(verdict_event_.get(),
+                                     [this] { return shared_->verdict.written.load(); });
 }
 
 std::vector<Note> SharedBoard::notes() {
   std::vector<Note> notes;
   for (int rank = 0; rank < world_size_; ++rank) {
     for (const int i : {1, 0}) {
-      const Slot& slot = (*slots_)[rank][i];
+      const Slot& slot = shared_->slots[rank][i];
       if (!slot.written) continue;
       notes.push_back({rank,
                        slot.kind,

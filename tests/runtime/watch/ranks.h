@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,9 @@ class SharedBoard : public JobBoard {
   void post(const Note& note) override;
   bool alarm() override;
   std::unique_ptr<Bell> alarm_bell() override;
+  void post(const Verdict& verdict) override;
+  std::optional<Verdict> verdict() override;
+  std::unique_ptr<Bell> verdict_bell() override;
   std::vector<Note> notes() override;
 
  private:
@@ -46,11 +50,17 @@ class SharedBoard : public JobBoard {
     int exit_code, silent, broken;
     std::array<char, 2000> text;
   };
-  // For each rank a slot for the note that it is done, and one for a later note.
-  using Slots = std::array<std::array<Slot, 2>, kRanks>;
+  struct Shared {
+    // For each rank one for the note that it is done, and one for a later note.
+    std::array<std::array<Slot, 2>, kRanks> slots;
+    std::atomic<int> verdicts;  // how many were posted; the first one counts
+    Slot verdict;
+    std::array<bool, kRanks> lost;
+  };
   const int world_size_;
-  Slots* slots_;
-  const plugins::host::Descriptor event_;  // readable once there is an alarm
+  Shared* shared_;
+  // readable once there is an alarm, and a verdict
+  const plugins::host::Descriptor alarm_event_, verdict_event_;
 };
 
 // A temporary folder for one test, which the destructor removes.

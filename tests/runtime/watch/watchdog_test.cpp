@@ -7,9 +7,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
+#include <thread>
+#include <vector>
 
 #include "plugins/host/error.h"
+#include "runtime/watch/ask_pace.h"
 #include "tests/runtime/watch/ranks.h"
 
 namespace runtime::watch {
@@ -35,12 +39,14 @@ void wait_in_vain(const Watchdog& watchdog) {
 }
 
 struct Rank {
-  Rank(int rank, JobBoard& board, std::chrono::nanoseconds timeout, const Folder* folder = nullptr)
+  Rank(int rank, JobBoard& board, std::chrono::nanoseconds timeout, const Folder* folder = nullptr,
+       Told told = Told::kAll)
       : recorder(rank, folder == nullptr ? "" : folder->path()),
         watchdog(recorder, board,
                  {.timeout = timeout,
                   .job_folder = folder == nullptr ? "" : folder->path(),
-                  .run_folder = folder == nullptr ? "" : folder->path()}) {}
+                  .run_folder = folder == nullptr ? "" : folder->path(),
+                  .told = told}) {}
   FlightRecorder recorder;
   Watchdog watchdog;
 };
@@ -152,6 +158,70 @@ TEST(Watchdog, AnErrorOfTheCommunicatorIsDiagnosed) {
   EXPECT_EQ(code, ExitCode::kCommunication);
   thread.join();
   EXPECT_THAT(other, AllOf(StartsWith("rank 2 of 3 is lost"), HasSubstr("on rank 0")));
+}
+
+// Runs ranks 0 and 1 of 3, of which rank 0 notices that rank 2 is gone. Returns what each says.
+std::vector<std::string> said_by_two_of_three(Told told) {
+  SharedBoard board(3);
+  const Folder folder;
+  std::vector<std::string> said(2);
+  {
+    std::vector<std::jthread> threads;
+    for (const int k : {0, 1})
+      threads.emplace_back([&, k] {
+        Rank rank(k, board, seconds(60), &folder, told);
+        try {
+          rank.watchdog.run([&] {
+            rank.recorder.begin(all_reduce());
+            if (k == 0) rank.watchdog.fail("connection closed", 2);
+            wait_in_vain(rank.watchdog);
+          });
+        } catch (const ToldError& error) {
+          EXPECT_THAT(error.what(), StartsWith("rank 2 of 3 is lost"));
+        } catch (const std::exception& error) {
+          said[k] = error.what();
+        }
+      });
+  }
+  for (const int k : {0, 1})
+    EXPECT_TRUE(std::filesystem::exists(folder.path() /
+                                        ("rank-" + std::to_string(k) + "-collectives.txt")));
+  return said;
+}
+
+TEST(Watchdog, OneRankSaysAllAndTheOthersAreBrief) {
+  const std::vector<std::string> said = said_by_two_of_three(Told::kBriefly);
+  EXPECT_THAT(said[0], AllOf(StartsWith("rank 2 of 3 is lost"), HasSubstr("on rank 0"),
+                             HasSubstr("rank-0-collectives.txt"), Not(HasSubstr("says more"))));
+  EXPECT_THAT(said[1], AllOf(StartsWith("rank 2 of 3 is lost: its connections have broken without "
+                                        "a word; rank 0 says more; last collectives: "),
+                             HasSubstr("rank-1-collectives.txt")));
+}
+
+TEST(Watchdog, OneRankSaysAllAndTheOthersNothing) {
+  const std::vector<std::string> said = said_by_two_of_three(Told::kNothing);
+  EXPECT_THAT(said[0], StartsWith("rank 2 of 3 is lost"));
+  EXPECT_EQ(said[1], "");
+}
+
+TEST(Watchdog, OneRankSaysAllAndTheOthersTheSame) {
+  const std::vector<std::string> said = said_by_two_of_three(Told::kAll);
+  EXPECT_EQ(said[0].substr(0, said[0].find("; last collectives")),
+            said[1].substr(0, said[1].find("; last collectives")));
+  EXPECT_THAT(said[1], HasSubstr("on rank 0"));
+}
+
+TEST(AskPace, AFewRanksAskAndTimesGrowSlowly) {
+  for (const int ranks : {2, 3, 4, 8, 9, 64, 100, 256, 4096}) {
+    SCOPED_TRACE(ranks);
+    int asking = 0;
+    for (int rank = 0; rank < ranks; ++rank) asking += asks(rank, ranks) ? 1 : 0;
+    EXPECT_TRUE(asks(0, ranks));
+    EXPECT_EQ(asking, std::min(ranks, doublings(ranks) + 1));
+    EXPECT_LE(1 << (doublings(ranks) - 1), ranks - 1);
+    EXPECT_GE(1 << doublings(ranks), ranks);
+    EXPECT_LT(longest_wait(ranks), seconds(5));
+  }
 }
 
 class BadBoard : public SharedBoard {
