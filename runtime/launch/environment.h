@@ -63,6 +63,8 @@ inline constexpr const char* kRendezvousVariable = "RUNTIME_RENDEZVOUS";
 // Set by the launcher of this program: the folder in which it and its ranks tell each other what
 // has happened.
 inline constexpr const char* kJobFolderVariable = "RUNTIME_JOB_FOLDER";
+// Set by an agent of `runtime launch` that keeps the store at RUNTIME_RENDEZVOUS for rank 0: "1".
+inline constexpr const char* kStoreKeptVariable = "RUNTIME_STORE_KEPT";
 // Set by the launcher of this program for its ranks. The value is the same in all attempts to run a
 // job and differs between jobs.
 inline constexpr const char* kLaunchVariable = "RUNTIME_LAUNCH";

@@ -70,6 +70,7 @@ ChildSpec rank_of(const LaunchOptions& options, const Slots& slots, int local_ra
   variables[kRendezvousVariable] = share.rendezvous;
   variables[kJobFolderVariable] = folder.path();
   variables[kLaunchVariable] = options.launch_id;
+  variables[kStoreKeptVariable] = share.keeps_store ? "1" : "";
   spec.program = share.program;
   spec.arguments = words({options.share ? share.program : plugins::host::program_path().string()},
                          options.arguments);

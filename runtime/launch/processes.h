@@ -49,13 +49,15 @@ struct LaunchOptions {
     int first_rank = 0;           // its ranks are this one and those that follow
     int world_size = 0;           // of the whole job
     std::string rendezvous = {};  // the value of kRendezvousVariable for the ranks
+    bool keeps_store = false;     // this process keeps the store of that rendezvous (keep_store())
     int orders = -1;              // Supervision::orders
   };
   std::optional<Share> share = {};
 };
 
 // Runs this program once for each rank and returns the exit code of the whole job; README.md says
-// what happens with output, signals and failures. Call it before other threads are made; the ranks
+// what happens with output, signals and failures. Call it before other threads that
+// take signals are made; the ranks
 // are killed if the calling thread ends. Throws if the ranks cannot be started. Equivalent to:
 // torchrun --standalone on one machine.
 int launch_processes(const LaunchOptions& options);

@@ -39,8 +39,8 @@ constexpr std::chrono::milliseconds kBreath{20};
 
 [[noreturn]] void cannot_listen(int port, int error) {
   throw CommunicationError(
-      "the store of this job: rank 0 cannot listen on port " + std::to_string(port) + ": " +
-      std::strerror(error) +
+      "the store of this job cannot listen on port " + std::to_string(port) +
+      " of rank 0: " + std::strerror(error) +
       (error == EADDRINUSE
            ? "; another job or torchrun uses it: choose a free port (MASTER_PORT, "
              "comm.rendezvous_address = \"tcp://HOST:PORT\", or --rendezvous of runtime launch)"

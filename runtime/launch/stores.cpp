@@ -220,13 +220,20 @@ StoreChoice choose_store(const std::string& rendezvous, const std::string& addre
   const bool of_one_job =
       choice.kind == Kind::kTcp || choice.kind == Kind::kTorch || choice.kind == Kind::kPmix;
   if (!of_one_job) choice.run_hint = run_hint(get);
-  choice.leads = ranks.rank == 0;
+  choice.kept_here = !text_of(get, kStoreKeptVariable).empty();
+  choice.leads = ranks.rank == 0 && !choice.kept_here;
   if (choice.kind == Kind::kTcp) choice.secret = secret_of(get);
   // If nothing else tells the jobs on this machine apart, their parents do: ranks of one mpiexec
   // have one parent.
   if (choice.own_folder && choice.run_hint.empty())
     choice.run_hint = "parent-" + std::to_string(::getppid());
   return choice;
+}
+
+std::unique_ptr<StoreServer> keep_store(const std::string& address, const GetVariable& get) {
+  const StoreChoice choice = from_address(address, kRendezvousVariable);
+  if (choice.kind != Kind::kTcp) return nullptr;
+  return TcpStore::serve({.address = choice.address, .secret = secret_of(get)});
 }
 
 std::shared_ptr<Store> open_store(const StoreChoice& choice, [[maybe_unused]] int world_size,
@@ -239,7 +246,12 @@ std::shared_ptr<Store> open_store(const StoreChoice& choice, [[maybe_unused]] in
       return std::make_shared<FileStore>(choice.address);
     case Kind::kTcp:
       return std::make_shared<TcpStore>(
-          TcpStore::Options{choice.address, choice.leads, choice.secret, come});
+          TcpStore::Options{.address = choice.address,
+                            .leads = choice.leads,
+                            .secret = choice.secret,
+                            .come = come,
+                            .others = choice.kept_here ? std::vector<std::string>{"localhost"}
+                                                       : std::vector<std::string>{}});
     case Kind::kTorch:
       return std::make_shared<TorchStore>(choice.address, come);
     case Kind::kRedis:

@@ -8,6 +8,7 @@
 
 #include "runtime/launch/environment.h"
 #include "runtime/launch/store.h"
+#include "runtime/launch/store_server.h"
 
 namespace runtime::launch {
 
@@ -16,6 +17,7 @@ struct StoreChoice {
   enum class Kind { kMemory, kFile, kRedis, kPmix, kTcp, kTorch } kind = Kind::kMemory;
   std::string address = {};   // a folder, or host:port
   bool leads = false;         // of kTcp: this is rank 0, which keeps the store
+  bool kept_here = false;     // of kTcp: the launcher on this machine keeps the store for rank 0
   std::string secret = {};    // of kTcp
   bool own_folder = false;    // the folder in TMPDIR for this user's runs on this machine
   std::string run_hint = {};  // for join(): what the launcher's variables distinguish jobs by
@@ -32,6 +34,10 @@ std::vector<std::string> written_rendezvous();
 // that says what can be given.
 StoreChoice choose_store(const std::string& rendezvous, const std::string& address,
                          const RankEnvironment& ranks, const GetVariable& get);
+
+// Keeps the store for rank 0, where a launcher lives longer than rank 0 does. Returns null if
+// `address` is not that of a store that rank 0 keeps. Throws as TcpStore::serve does.
+std::unique_ptr<StoreServer> keep_store(const std::string& address, const GetVariable& get);
 
 // Return whether this build has the store; the other kinds are always available.
 bool has_redis();

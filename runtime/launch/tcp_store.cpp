@@ -48,14 +48,11 @@ void say_hello(const std::string& secret, int socket, SocketDeadline deadline) {
     throw std::runtime_error("what listens there is no store of this program");
 }
 
-std::unique_ptr<StoreServer> serve(const TcpStore::Options& options) {
-  if (options.secret.size() > wire::kMostSecret)
+void check(const std::string& secret) {
+  if (secret.size() > wire::kMostSecret)
     throw ConfigurationError("the secret of the job (RUNTIME_SECRET, RUNTIME_SECRET_FILE) has " +
-                             std::to_string(options.secret.size()) + " bytes, expected at most " +
+                             std::to_string(secret.size()) + " bytes, expected at most " +
                              std::to_string(wire::kMostSecret));
-  if (!options.leads) return nullptr;
-  return std::make_unique<StoreServer>(host_and_port(options.address, kOwnScheme).host,
-                                       port_of(options), options.secret);
 }
 
 // `own`: on rank 0, which serves.
@@ -77,8 +74,16 @@ ServerConnections::Server server_of(const TcpStore::Options& options, const Stor
 
 }  // namespace
 
+std::unique_ptr<StoreServer> TcpStore::serve(const Options& options) {
+  check(options.secret);
+  return std::make_unique<StoreServer>(host_and_port(options.address, kOwnScheme).host,
+                                       port_of(options), options.secret);
+}
+
 TcpStore::TcpStore(const Options& options)
-    : server_(serve(options)), connections_(server_of(options, server_.get())) {
+    : server_(options.leads ? serve(options) : nullptr),
+      connections_(server_of(options, server_.get())) {
+  check(options.secret);
   connections_.open(SocketDeadline::clock::now() + options.come);
 }
 

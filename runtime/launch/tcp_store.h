@@ -28,6 +28,10 @@ class TcpStore : public Store {
   // Throws ConfigurationError for another form of address.
   explicit TcpStore(const Options& options);
 
+  // The server for rank 0, whose options these are. Throws ConfigurationError for an address or a
+  // secret of another form, and CommunicationError if it cannot listen.
+  static std::unique_ptr<StoreServer> serve(const Options& options);
+
   void set(const std::string& key, const std::string& value) override;
   std::optional<std::string> try_get(const std::string& key) override;
   std::optional<std::string> wait_for(const std::string& key,

@@ -11,6 +11,7 @@
 
 #include "runtime/error.h"
 #include "runtime/launch/processes.h"
+#include "runtime/launch/stores.h"
 #include "tools/launch/assignment.h"
 #include "tools/trials/pool.h"
 
@@ -34,6 +35,10 @@ int serve() {
                                       ": " + assignment.folder + ": " + std::strerror(errno) +
                                       "; make it there, or give another one with --folder");
   for (const auto& [name, value] : assignment.variables) ::setenv(name.c_str(), value.c_str(), 1);
+  const auto get = [](const char* name) { return std::getenv(name); };
+  const auto store = assignment.first_rank == 0
+                         ? runtime::launch::keep_store(assignment.rendezvous, get)
+                         : nullptr;
   runtime::launch::LaunchOptions options;
   options.ranks = assignment.ranks;
   options.arguments = assignment.arguments;
@@ -43,6 +48,7 @@ int serve() {
                    .first_rank = assignment.first_rank,
                    .world_size = assignment.world_size,
                    .rendezvous = assignment.rendezvous,
+                   .keeps_store = store != nullptr,
                    .orders = STDIN_FILENO};
   return runtime::launch::launch_processes(options);
 }

@@ -155,6 +155,25 @@ TEST(Stores, RunsAreToldApartByTheVariablesOfTheirLauncher) {
   EXPECT_EQ(choose_store("file", "/f", kHosts, from({})).run_hint, "");
 }
 
+TEST(Stores, ALauncherKeepsTheStoreForRankZero) {
+  const GetVariable none = from({});
+  EXPECT_EQ(keep_store("file:/tmp/x", none), nullptr);
+  EXPECT_EQ(keep_store("redis://10.0.0.1:6379", none), nullptr);
+  EXPECT_THAT(message_of<ConfigurationError>([&] { keep_store("tcp://127.0.0.1:x", none); }),
+              HasSubstr("tcp://127.0.0.1:x"));
+  // A store on a free port says which one it has.
+  const StoreServer free("127.0.0.1", 0, "");
+  const std::string port = std::to_string(free.port());
+  EXPECT_THAT(message_of([&] { keep_store("tcp://127.0.0.1:" + port, none); }),
+              HasSubstr("cannot listen on port " + port + " of rank 0"));
+  const StoreChoice choice = choose_store(
+      "auto", "", kHosts,
+      from({{"RUNTIME_RENDEZVOUS", "tcp://127.0.0.1:" + port}, {"RUNTIME_STORE_KEPT", "1"}}));
+  EXPECT_FALSE(choice.leads);
+  EXPECT_TRUE(choice.kept_here);
+  EXPECT_EQ(open_store(choice, 2)->try_get("key"), std::nullopt);
+}
+
 TEST(Stores, ASecretIsAVariableOrAFile) {
   const TempFolder folder;
   const std::string path = folder.path() / "secret";
