@@ -48,6 +48,7 @@ struct Comm {
   bool overlap = true;
   std::string interface = "lo";
   double init_timeout_s = 60;
+  double hang_s = 10;
   double timeout_s = 300;
   double save_timeout_s = 1800;
   bool check = false;

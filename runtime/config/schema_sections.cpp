@@ -298,6 +298,10 @@ Section comm() {
        key("interface", &Comm::interface, "network interface or address that the ranks talk over"),
        key("init_timeout_s", &Comm::init_timeout_s, "seconds within which all ranks must have come")
            .in(above_zero()),
+       key("hang_s", &Comm::hang_s,
+           "seconds of waiting in a collective after which a line says for which rank; 0: none "
+           "does")
+           .in(at_least(0)),
        key("timeout_s", &Comm::timeout_s, "seconds within which each collective must be done")
            .in(above_zero()),
        key("save_timeout_s", &Comm::save_timeout_s,

@@ -142,6 +142,7 @@ watch::WatchdogOptions watchdog_options(const config::Config& config, const Meet
                                         int world_size) {
   watch::WatchdogOptions o;
   o.timeout = seconds(config.comm.timeout_s);
+  o.hang = seconds(config.comm.hang_s);
   o.job_folder = meeting.job_folder;
   o.run_folder = meeting.run_folder;
   o.names = meeting.names;

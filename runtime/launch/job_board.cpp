@@ -179,8 +179,17 @@ void StoreJobBoard::read_notes() {
   for (int rank = 0; rank < world_size_; ++rank) {
     const auto known = notes_.find(rank);
     if (known != notes_.end() && known->second.kind != Note::Kind::kDone) continue;
-    if (const auto text = store_.try_get(key_of(rank))) notes_[rank] = from_text(rank, *text);
+    if (auto note = read_note(rank)) notes_[rank] = *std::move(note);
   }
+}
+
+std::optional<Note> StoreJobBoard::read_note(int rank) {
+  if (const auto text = store_.try_get(key_of(rank))) return from_text(rank, *text);
+  if (done_prefix_.empty()) return std::nullopt;
+  const auto text = store_.try_get(done_prefix_ + std::to_string(rank));
+  if (!text) return std::nullopt;
+  Note note = from_text(rank, *text);
+  return note.kind == Note::Kind::kDone ? std::optional(std::move(note)) : std::nullopt;
 }
 
 void StoreJobBoard::add_what_the_launcher_says() {
@@ -193,6 +202,13 @@ void StoreJobBoard::add_what_the_launcher_says() {
     note->second = said;
     if (counts && several_hosts_) store_.set(key_of(said.rank), to_text(said));
   }
+}
+
+std::unique_ptr<watch::JobBoard> StoreJobBoard::inquiry(int number) {
+  auto board = std::make_unique<StoreJobBoard>(store_, world_size_,
+                                               prefix_ + "wait-" + std::to_string(number) + "/");
+  board->done_prefix_ = prefix_;
+  return board;
 }
 
 // Once is enough: ranks that ask all others go on looking.

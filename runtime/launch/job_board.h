@@ -43,12 +43,14 @@ class StoreJobBoard : public watch::JobBoard {
   void post(const watch::Verdict& verdict) override;
   std::optional<watch::Verdict> verdict() override;
   std::unique_ptr<watch::Bell> verdict_bell() override;
+  std::unique_ptr<watch::JobBoard> inquiry(int number) override;
   void relay() override;
   std::vector<watch::Note> notes() override;
 
  private:
   std::string key_of(int rank) const { return prefix_ + std::to_string(rank); }
   void read_notes();
+  std::optional<watch::Note> read_note(int rank);
   void add_what_the_launcher_says();
 
   Store& store_;
@@ -56,6 +58,8 @@ class StoreJobBoard : public watch::JobBoard {
   const std::string prefix_;
   const std::shared_ptr<watch::JobBoard> launcher_;
   const bool several_hosts_;
+  std::string done_prefix_ =
+      {};  // of an inquiry: that of the board with notes of ranks that are done
   std::atomic<bool> rung_ = false;  // the alarm
   std::mutex mutex_;
   std::map<int, watch::Note> notes_;  // that were read; guarded by mutex_, as is relayed_

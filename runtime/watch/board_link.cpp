@@ -44,6 +44,12 @@ void BoardLink::post(Note note) {
   wake();
 }
 
+void BoardLink::give_up() {
+  const std::lock_guard lock(mutex_);
+  known_.given_up = true;
+  changed_.notify_all();
+}
+
 std::optional<Verdict> BoardLink::gather(Note own, Evidence& evidence) {
   std::unique_lock lock(mutex_);
   outbox_.note = own;
@@ -64,6 +70,7 @@ Verdict BoardLink::agree(Verdict own, milliseconds patience) {
   if (!known_.verdict) set_task(Task::kAwaitVerdict);
   changed_.wait_for(lock, patience, is_over);
   if (known_.verdict) return *known_.verdict;
+  if (known_.given_up) return own;
   outbox_.verdict = own;
   wake();
   changed_.wait_for(lock, kAgain, is_over);
@@ -94,7 +101,8 @@ void BoardLink::await_verdict(std::unique_lock<std::mutex>& lock) {
 void BoardLink::ask_all(std::unique_lock<std::mutex>& lock) {
   set_task(Task::kAskAll);
   AskPace pace(board_.world_size(), steady_clock::now());
-  while (!known_.verdict && !knows_enough() && steady_clock::now() < pace.ends()) {
+  while (!known_.verdict && !known_.given_up && !knows_enough() &&
+         steady_clock::now() < pace.ends()) {
     changed_.wait_until(lock, pace.ends());
     pace.heard(known_.notes.size(), steady_clock::now());
   }

@@ -32,6 +32,7 @@ class BoardLink {
   // When this returns, the last note and the verdict have been posted, if the board can be reached.
   void stop();
   void post(Note note);
+  void give_up();  // ends gather() and agree()
   bool alarm() const { return alarm_.load(std::memory_order_acquire); }
 
   // Posts this rank's note. Returns the verdict of another rank once there is one. Returns nothing
@@ -55,7 +56,8 @@ class BoardLink {
     std::vector<Note> notes = {};
     std::optional<Verdict> verdict = {};
     std::string error = {};  // of the last exchange with the board
-    bool is_over() const { return verdict.has_value() || !error.empty(); }
+    bool given_up = false;
+    bool is_over() const { return verdict.has_value() || !error.empty() || given_up; }
   };
 
   bool knows_enough() const;

@@ -61,6 +61,10 @@ class JobBoard {
   // Tells ranks on other machines what only those on this one know. Called until there is a
   // verdict.
   virtual void relay() {}
+  // The board on which the ranks say for whom they wait, for the first time (0), the second ...; on
+  // it only those who wait raise the alarm. It also has the notes of ranks that are done, from this
+  // one, which it must not outlive.
+  virtual std::unique_ptr<JobBoard> inquiry(int number) = 0;
   virtual std::vector<Note> notes() = 0;  // of the ranks that have posted one, by rank
 };
 

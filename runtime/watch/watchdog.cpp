@@ -13,12 +13,15 @@
 #include <string_view>
 #include <utility>
 
+#include "plugins/host/text.h"
 #include "runtime/watch/ask_pace.h"
 #include "runtime/watch/board_link.h"
+#include "runtime/watch/inquiry.h"
 
 namespace runtime::watch {
 namespace {
 
+using plugins::host::seconds_text;
 using std::chrono::milliseconds;
 
 // The records of more lost ranks than these are not read: that would keep the ranks of a large job
@@ -45,6 +48,17 @@ Watchdog::Watchdog(FlightRecorder& recorder, JobBoard& board, WatchdogOptions op
       options_(std::move(options)),
       world_size_(board.world_size()),
       link_(std::make_unique<BoardLink>(board, [this] { wake_.notify_all(); })),
+      inquiry_(options_.hang.count() > 0
+                   ? std::make_unique<Inquiry>(
+                         board, recorder.rank(),
+                         Inquiry::Options{
+                             .first = options_.hang,
+                             .longest = options_.timeout / 2,
+                             .late = [this](std::chrono::nanoseconds time) { return waits(time); },
+                             .find_out = [this](BoardLink& link,
+                                                const Incident& i) { return ask(link, i); },
+                             .say = [this](const std::string& text) { warn(text); }})
+                   : nullptr),
       thread_([this] { watch(); }) {}
 
 Watchdog::~Watchdog() {
@@ -53,6 +67,7 @@ Watchdog::~Watchdog() {
     std::lock_guard lock(concluding_);
     over_ = true;
   }
+  inquiry_ = nullptr;
   link_->stop();  // may block; after a failure watch() still ends the process in time
   {
     std::lock_guard lock(mutex_);
@@ -111,14 +126,14 @@ void Watchdog::give_up(const std::string& error) {
 }
 
 void Watchdog::attend(std::function<void()> look) {
-  const std::lock_guard lock(looking_);
-  look_ = std::move(look);
+  const std::lock_guard lock(attended_.mutex);
+  attended_.look = std::move(look);
 }
 
 std::optional<Incident> Watchdog::look() {
-  const std::lock_guard lock(looking_);
+  const std::lock_guard lock(attended_.mutex);
   try {
-    if (look_) look_();
+    if (attended_.look) attended_.look();
   } catch (const plugins::host::Error& error) {
     Incident incident = pending();
     incident.error = error.what();
@@ -163,6 +178,15 @@ Incident Watchdog::pending() const {
   return {.pending = describe(r, options_.groups, recorder_.rank())};
 }
 
+// Nothing while the rank is in a phase, whose own deadline may be long: the others save, or join.
+std::optional<Incident> Watchdog::waits(std::chrono::nanoseconds at_least) const {
+  const CollectiveRecord r = recorder_.pending(true);
+  if (phase_ != nullptr || r.sequence == 0 || monotonic_ns() - r.wait_ns < to_ns(at_least))
+    return std::nullopt;
+  return Incident{.pending = describe(r, options_.groups, recorder_.rank()),
+                  .late_after_s = 1e-9 * static_cast<double>(to_ns(at_least))};
+}
+
 std::optional<Incident> Watchdog::late() const {
   const int64_t now = monotonic_ns();
   int64_t timeout_ns = 0;
@@ -201,19 +225,7 @@ void Watchdog::conclude(const Incident& incident) {
 Verdict Watchdog::find_out(const Incident& incident) {
   Verdict verdict{.rank = recorder_.rank()};
   try {
-    Evidence evidence{
-        .self = recorder_.rank(), .world_size = world_size_, .groups = options_.groups};
-    const auto others = link_->gather({.rank = recorder_.rank(),
-                                       .kind = incident.kind(),
-                                       .text = incident.text(),
-                                       .channels = recorder_.channels(),
-                                       .silent = silent_,
-                                       .broken = incident.broken},
-                                      evidence);
-    if (others)
-      verdict = *others;
-    else
-      verdict = link_->agree(judge(incident, evidence), patience_for(evidence));
+    verdict = ask(*link_, incident);
     const bool own = verdict.rank == recorder_.rank();
     if (!own && options_.told == Told::kBriefly) verdict.text = in_brief(verdict);
     const std::string where = write_dumps(verdict);
@@ -223,6 +235,26 @@ Verdict Watchdog::find_out(const Incident& incident) {
     verdict.text += std::string("; more could not be found out: ") + error.what();
   }
   return verdict;
+}
+
+void Watchdog::warn(const std::string& text) const {
+  if (failed_) return;
+  write_stderr("warning: the ranks wait: " + text + "; the job ends if that lasts " +
+               seconds_text(options_.timeout) + " (comm.timeout_s)\n");
+}
+
+// Posts this rank's note through `link`, and returns the verdict that counts.
+Verdict Watchdog::ask(BoardLink& link, const Incident& incident) const {
+  Evidence evidence{.self = recorder_.rank(), .world_size = world_size_, .groups = options_.groups};
+  const auto others = link.gather({.rank = recorder_.rank(),
+                                   .kind = incident.kind(),
+                                   .text = incident.text(),
+                                   .channels = recorder_.channels(),
+                                   .silent = silent_,
+                                   .broken = incident.broken},
+                                  evidence);
+  if (others) return *others;
+  return link.agree(judge(incident, evidence), patience_for(evidence));
 }
 
 Verdict Watchdog::judge(const Incident& incident, Evidence& evidence) const {

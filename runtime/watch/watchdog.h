@@ -35,22 +35,12 @@
 #include "runtime/watch/diagnose.h"
 #include "runtime/watch/flight_recorder.h"
 #include "runtime/watch/job_board.h"
-#include "runtime/watch/told.h"
+#include "runtime/watch/watchdog_options.h"
 
 namespace runtime::watch {
 
-struct WatchdogOptions {
-  std::chrono::nanoseconds timeout;  // comm.timeout_s: for a collective, from its start
-  // The folder with the recorders of this machine's ranks; "": only this rank's is known.
-  std::filesystem::path job_folder = {};
-  // Where rank-<k>-collectives.txt is written when something goes wrong; "": to stderr.
-  std::filesystem::path run_folder = {};
-  RankNames names = RankNames();  // for messages
-  Groups groups = {};  // the communicators by the numbers that FlightRecorder::begin() is given
-  Told told = Told::kAll;
-};
-
 class BoardLink;
+class Inquiry;
 
 class Watchdog {
  public:
@@ -138,7 +128,10 @@ class Watchdog {
   std::optional<Incident> look();
   void conclude(const Incident& incident);
   void leave(const std::string& text, ExitCode code);
+  std::optional<Incident> waits(std::chrono::nanoseconds at_least) const;
   Verdict find_out(const Incident& incident);
+  Verdict ask(BoardLink& link, const Incident& incident) const;
+  void warn(const std::string& text) const;
   Verdict judge(const Incident& incident, Evidence& evidence) const;
   std::chrono::milliseconds patience_for(const Evidence& evidence) const;
   std::string in_brief(const Verdict& verdict) const;
@@ -164,15 +157,18 @@ class Watchdog {
   std::atomic<int> silent_ = -1;  // see suspect()
   std::atomic<const char*> phase_ = nullptr;
   std::atomic<int64_t> phase_start_ns_ = 0, phase_timeout_ns_ = 0;
-  std::mutex looking_;
-  std::function<void()> look_;  // guarded by looking_
-  std::mutex mutex_;            // guards the members below
+  struct {
+    std::mutex mutex;            // guards `look`
+    std::function<void()> look;  // see attend()
+  } attended_;
+  std::mutex mutex_;  // guards the members below
   std::condition_variable wake_;
   bool stop_ = false;
   int64_t end_ns_ = 0;  // when to end the process; 0: never
   std::string last_words_;
   ExitCode exit_code_ = ExitCode::kCommunication;
   std::unique_ptr<BoardLink> link_;
+  std::unique_ptr<Inquiry> inquiry_;  // null if there are none
   std::thread thread_;
 };
 

@@ -32,12 +32,12 @@ constexpr size_t kLongHeaderLines = 150;
 const std::map<std::string, size_t> kRoomLines = {
     {"plugins/host", 4153},     {"plugins/include", 864},    {"plugins/sdk", 2684},
     {"plugins/validate", 2393}, {"runtime/analysis", 1461},  {"runtime/cli", 3213},
-    {"runtime/config", 4170},   {"runtime/data", 6499},      {"runtime/exchange", 1560},
-    {"runtime/exec", 4076},     {"runtime/graph", 5486},     {"runtime/launch", 5595},
+    {"runtime/config", 4175},   {"runtime/data", 6499},      {"runtime/exchange", 1560},
+    {"runtime/exec", 4076},     {"runtime/graph", 5486},     {"runtime/launch", 5614},
     {"runtime/model", 2230},    {"runtime/parallel", 3329},  {"runtime/session", 1448},
     {"runtime/step", 1636},     {"runtime/system", 538},     {"runtime/tensor", 694},
     {"runtime/terminal", 419},  {"runtime/tokenizer", 2163}, {"runtime/train", 7096},
-    {"runtime/watch", 1584},
+    {"runtime/watch", 1739},
 };
 // The same for all other folders, with scripts. Tests have a twentieth more than they need today,
 // because every change brings some.

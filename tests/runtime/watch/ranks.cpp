@@ -103,6 +103,10 @@ std::unique_ptr<Bell> SharedBoard::verdict_bell() {
                                      [this] { return shared_->verdict.written.load(); });
 }
 
+std::unique_ptr<JobBoard> SharedBoard::inquiry(int number) {
+  throw std::logic_error("inquiry " + std::to_string(number));
+}
+
 std::vector<Note> SharedBoard::notes() {
   std::vector<Note> notes;
   for (int rank = 0; rank < world_size_; ++rank) {

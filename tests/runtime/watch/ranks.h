@@ -39,6 +39,7 @@ class SharedBoard : public JobBoard {
   void post(const Verdict& verdict) override;
   std::optional<Verdict> verdict() override;
   std::unique_ptr<Bell> verdict_bell() override;
+  std::unique_ptr<JobBoard> inquiry(int number) override;  // throws: no test has one
   std::vector<Note> notes() override;
 
  private:

@@ -1,0 +1,78 @@
+// One board and one link for each inquiry.
+#include "runtime/watch/inquiry.h"
+
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <utility>
+
+namespace runtime::watch {
+namespace {
+
+// How often a rank looks whether it has waited for long.
+constexpr std::chrono::milliseconds kGlance{50};
+
+}  // namespace
+
+Inquiry::Inquiry(JobBoard& board, int rank, Options options)
+    : board_(board), rank_(rank), options_(std::move(options)), thread_([this] { run(); }) {}
+
+void Inquiry::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+    if (link_ != nullptr) link_->give_up();
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Inquiry::run() {
+  try {
+    ask_again_and_again();
+  } catch (const std::exception& error) {
+    options_.say(std::string("it cannot be found out any more for whom: ") + error.what());
+  }
+}
+
+void Inquiry::ask_again_and_again() {
+  auto limit = options_.first;
+  for (int number = 0;; ++number) {
+    const std::unique_ptr<JobBoard> board = board_.inquiry(number);
+    BoardLink link(*board, [this] { wake_.notify_all(); });
+    {
+      const std::lock_guard lock(mutex_);
+      if (stop_) return;
+      link_ = &link;
+    }
+    ask(link, limit);
+    const std::lock_guard lock(mutex_);
+    link_ = nullptr;
+    if (stop_) return;
+    limit *= 2;
+  }
+}
+
+// Waits until this rank or another one has waited for so long, and then until the cause is known.
+// When what this rank has waited for is over, the limit falls to the longest one.
+void Inquiry::ask(BoardLink& link, std::chrono::nanoseconds& limit) {
+  std::optional<Incident> incident;
+  {
+    std::unique_lock lock(mutex_);
+    while (!stop_ && !link.alarm() && !incident) {
+      wake_.wait_for(lock, kGlance);
+      if (limit > options_.longest && !options_.late(options_.first))
+        limit = std::max(options_.longest, options_.first);
+      incident = options_.late(limit);
+    }
+    if (stop_) return;
+  }
+  const Verdict verdict = options_.find_out(link, incident.value_or(Incident()));
+  {
+    const std::lock_guard lock(mutex_);
+    if (stop_ || verdict.rank != rank_) return;
+  }
+  options_.say(verdict.text);
+}
+
+}  // namespace runtime::watch
