@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <exception>
 #include <fstream>
-#include <ranges>
 #include <string_view>
 #include <utility>
 
@@ -308,10 +307,10 @@ std::string Watchdog::write_dumps(const Verdict& verdict) const {
     return has_recorder(options_.job_folder, rank) &&
            std::ranges::find(verdict.lost, rank) == verdict.lost.end();
   };
-  const auto lower = std::views::iota(0, self);
+  bool is_first = true;
+  for (int rank = 0; rank < self; ++rank) is_first = is_first && !lives_here(rank);
   std::map<int, RankRecords> dumps;
-  if (verdict.rank == self || std::ranges::none_of(lower, lives_here))
-    dumps = recorders_of(verdict.lost);
+  if (verdict.rank == self || is_first) dumps = recorders_of(verdict.lost);
   dumps[self] = recorder_.records();
   std::string where;
   for (const auto& [rank, records] : dumps) {

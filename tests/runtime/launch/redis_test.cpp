@@ -240,7 +240,7 @@ std::string meet(const std::string& bytes, int times = 1) {
   if (::listen(listener.fd(), 1) != 0) return "listen";
   std::thread server([&] { pretend(listener, bytes, times); });
   const auto begin = std::chrono::steady_clock::now();
-  const std::string message = message_of([&] { RedisStore store(address_of(port), 300ms); });
+  std::string message = message_of([&] { RedisStore store(address_of(port), 300ms); });
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s);
   server.join();
   EXPECT_THAT(message, StartsWith("redis at " + address_of(port)));
