@@ -105,11 +105,11 @@ TEST(Watchdog, APhaseHasADeadlineOfItsOwn) {
 TEST(Watchdog, AnErrorOfAnotherRankIsQuoted) {
   SharedBoard board(2);
   Rank zero(0, board, seconds(60)), one(1, board, seconds(60));
+  zero.recorder.begin(all_reduce());
   std::thread failing([&] {
     EXPECT_EQ(message_of([&] { one.watchdog.run([] { throw NumericError("the loss is nan"); }); }),
               "the loss is nan");
   });
-  zero.recorder.begin(all_reduce());
   EXPECT_THAT(message_of([&] { wait_in_vain(zero.watchdog); }),
               AllOf(StartsWith("rank 1 of 2 ended with: the loss is nan"),
                     HasSubstr("rank 0 was in all_reduce #1")));
