@@ -49,6 +49,12 @@ class CommunicationError : public Error {
       : Error(ExitCode::kCommunication, message) {}
 };
 
+// The job cannot go on, and another rank says why where this one would.
+class ToldError : public CommunicationError {
+ public:
+  using CommunicationError::CommunicationError;
+};
+
 // A data set or a weights file cannot be read or written (exit code 5).
 class DataError : public Error {
  public:

@@ -100,6 +100,8 @@ int run(int argc, char** argv, int (*command_line)(int, char**)) {
   } catch (const OutputError& e) {
     if (reader_has_gone()) return kReaderHasGone;
     return report(e.what(), static_cast<int>(e.exit_code()));
+  } catch (const ToldError& e) {
+    return static_cast<int>(e.exit_code());
   } catch (const Error& e) {
     return report(e.what(), static_cast<int>(e.exit_code()));
   } catch (const plugins::host::Error& e) {

@@ -17,6 +17,9 @@ namespace {
 
 using plugins::host::Descriptor;
 
+// A store is also asked this often without an event, in case who sets the key cannot cause one.
+constexpr std::chrono::seconds kSeldom{5};
+
 class StoreBell : public watch::Bell {
  public:
   StoreBell(Store& store, std::string key, Descriptor event, bool is_clock)
@@ -25,10 +28,12 @@ class StoreBell : public watch::Bell {
   // The first look is needed because the key may have been set before.
   bool rings() override {
     pollfd entry{.fd = event_.get(), .events = POLLIN, .revents = 0};
-    if (::poll(&entry, 1, 0) <= 0 && std::exchange(looked_, true)) return found_;
+    const auto now = std::chrono::steady_clock::now();
+    if (found_ || (::poll(&entry, 1, 0) <= 0 && now < next_)) return found_;
+    next_ = now + kSeldom;
     uint64_t ticks = 0;
     if (is_clock_) static_cast<void>(!::read(event_.get(), &ticks, sizeof ticks));
-    return found_ = found_ || store_.try_get(key_).has_value();
+    return found_ = store_.try_get(key_).has_value();
   }
 
  private:
@@ -36,7 +41,8 @@ class StoreBell : public watch::Bell {
   const std::string key_;
   const Descriptor event_;
   const bool is_clock_;
-  bool looked_ = false, found_ = false;
+  std::chrono::steady_clock::time_point next_{};
+  bool found_ = false;
 };
 
 }  // namespace

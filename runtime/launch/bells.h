@@ -16,7 +16,7 @@ class Store;
 // Asks the store for the key again and again, because nothing tells when it is set.
 std::unique_ptr<watch::Bell> asking_bell(
     Store& store, const std::string& key,
-    std::chrono::milliseconds interval = std::chrono::milliseconds(50));
+    std::chrono::milliseconds interval = std::chrono::milliseconds(200));
 // Asks the store for the key once `event` is readable. Who sets the key makes it so afterwards, and
 // nobody reads it.
 std::unique_ptr<watch::Bell> event_bell(Store& store, const std::string& key,

@@ -52,6 +52,14 @@ void refresh(const fs::path& folder) {
   if (fd >= 0) ::close(fd);
 }
 
+// Whether the path is a named pipe that a process of this machine has open.
+bool is_heard(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_fifo(fs::symlink_status(path, ignored))) return false;
+  return static_cast<bool>(
+      plugins::host::Descriptor(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC)));
+}
+
 // Whether no other machine writes into the folder, as far as its file system says.
 bool is_of_this_machine(const fs::path& folder) {
   constexpr long kZfs = 0x2fc12fc1;  // not in linux/magic.h
@@ -89,7 +97,7 @@ void FileStore::remove_old_files() const {
        entry.increment(ignored)) {
     if (!entry->path().filename().string().starts_with(kStorePrefix)) continue;
     const auto written = entry->last_write_time(ignored);
-    if (!ignored && fs::file_time_type::clock::now() - written > kOld) {
+    if (!ignored && fs::file_time_type::clock::now() - written > kOld && !is_heard(entry->path())) {
       fs::remove(entry->path(), ignored);
     }
     if (ignored) ignored.clear();
@@ -135,13 +143,15 @@ void FileStore::ring(const std::string& key) const {
 
 // The pipe is also opened for writing, so that it does not end while this bell waits.
 std::unique_ptr<watch::Bell> FileStore::bell(const std::string& key) {
-  constexpr std::chrono::milliseconds kAsked(100);
   const fs::path path = pipe_of(key);
   if (!is_of_this_machine(folder_) || (::mkfifo(path.c_str(), 0600) != 0 && errno != EEXIST))
-    return asking_bell(*this, key, kAsked);
+    return asking_bell(*this, key);
   plugins::host::Descriptor pipe(
       ::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
-  return pipe ? event_bell(*this, key, std::move(pipe)) : asking_bell(*this, key, kAsked);
+  struct stat information = {};
+  const bool is_pipe =
+      pipe && ::fstat(pipe.get(), &information) == 0 && S_ISFIFO(information.st_mode);
+  return is_pipe ? event_bell(*this, key, std::move(pipe)) : asking_bell(*this, key);
 }
 
 std::optional<std::string> FileStore::try_get(const std::string& key) {

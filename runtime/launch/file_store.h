@@ -18,7 +18,7 @@ class FileStore : public Store {
   explicit FileStore(const std::filesystem::path& folder);
   void set(const std::string& key, const std::string& value) override;
   std::optional<std::string> try_get(const std::string& key) override;
-  // Rings by a named pipe beside the file, or asks ten times a second if other machines may share
+  // Rings by a named pipe beside the file, or asks five times a second if other machines may share
   // the folder's file system.
   std::unique_ptr<watch::Bell> bell(const std::string& key) override;
   std::string description() const override { return "folder " + folder_.string(); }

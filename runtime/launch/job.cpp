@@ -139,18 +139,18 @@ Communicators communicators(const config::Config& config, const Meeting& meeting
 }
 
 watch::WatchdogOptions watchdog_options(const config::Config& config, const Meeting& meeting,
-                                        int world_size) {
+                                        const RankEnvironment& place) {
   watch::WatchdogOptions o;
   o.timeout = seconds(config.comm.timeout_s);
   o.hang = seconds(config.comm.hang_s);
   o.job_folder = meeting.job_folder;
   o.run_folder = meeting.run_folder;
   o.names = meeting.names;
-  o.groups = groups_of(step::mesh_of(config.parallelism, world_size));
+  o.groups = groups_of(step::mesh_of(config.parallelism, place.world_size));
   using watch::Told;
-  o.told = meeting.one_process           ? Told::kAll
-           : meeting.launcher != nullptr ? Told::kNothing
-                                         : Told::kBriefly;
+  // mpiexec ends all ranks once one has ended, perhaps before the one that speaks.
+  const bool together = meeting.launcher != nullptr && !started_by_mpi(place);
+  o.told = meeting.one_process ? Told::kAll : together ? Told::kNothing : Told::kBriefly;
   return o;
 }
 
@@ -175,8 +175,8 @@ void run_one_of(const config::Config& config, const Meeting& meeting, const Rank
                 const std::function<void(std::shared_ptr<Communicator>)>& created) {
   watch::FlightRecorder recorder(place.rank, meeting.job_folder);
   StoreJobBoard board(*meeting.store, place.world_size, meeting.prefix, meeting.launcher,
-                      meeting.names.several_hosts());
-  watch::Watchdog watchdog(recorder, board, watchdog_options(config, meeting, place.world_size));
+                      place.local_size < place.world_size);
+  watch::Watchdog watchdog(recorder, board, watchdog_options(config, meeting, place));
   // These objects live outside of watchdog.run(), because the note that run() posts about this rank
   // must not wait for their destructors.
   Communicators list;
@@ -543,8 +543,6 @@ int Job::on_each_rank(const std::function<void(Rank&)>& body) {
       run_one_of(s.config, s.meeting, s.place, s.share.threads, body, nullptr);
       s.meeting.registry->throw_findings();
       return 0;
-    } catch (const watch::ToldError& error) {
-      return static_cast<int>(error.exit_code());
     } catch (const NumericError& error) {
       // All ranks have this error, or rank 0 says which rank has it, so it is printed once. It is
       // printed before the plugins end: ranks of MPI end together, and mpiexec kills the others

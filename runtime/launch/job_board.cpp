@@ -142,7 +142,9 @@ class BoardBell : public watch::Bell {
 class LauncherBoard : public StoreJobBoard {
  public:
   LauncherBoard(std::unique_ptr<Store> store, int world_size)
-      : StoreJobBoard(*store, world_size, "launcher/"), store_(std::move(store)) {}
+      : StoreJobBoard(*store, world_size, "launcher/"), store_(std::move(store)) {
+    most_asked_ = world_size;
+  }
 
  private:
   const std::unique_ptr<Store> store_;
@@ -176,10 +178,13 @@ std::unique_ptr<watch::Bell> StoreJobBoard::verdict_bell() {
 
 // A rank that is done may still leave another note; all other notes are the last ones.
 void StoreJobBoard::read_notes() {
-  for (int rank = 0; rank < world_size_; ++rank) {
+  for (int i = 0, asked = 0; i < world_size_ && asked < most_asked_; ++i) {
+    const int rank = next_;
+    next_ = (next_ + 1) % world_size_;
     const auto known = notes_.find(rank);
     if (known != notes_.end() && known->second.kind != Note::Kind::kDone) continue;
     if (auto note = read_note(rank)) notes_[rank] = *std::move(note);
+    ++asked;
   }
 }
 
@@ -195,6 +200,8 @@ std::optional<Note> StoreJobBoard::read_note(int rank) {
 void StoreJobBoard::add_what_the_launcher_says() {
   if (launcher_ == nullptr || !launcher_->alarm()) return;
   for (const Note& said : launcher_->notes()) {
+    if (!notes_.contains(said.rank))
+      if (auto own = read_note(said.rank)) notes_[said.rank] = *std::move(own);
     const auto [note, is_new] = notes_.try_emplace(said.rank, said);
     const bool counts =
         said.kind == Note::Kind::kLost && note->second.kind != Note::Kind::kOwnError;

@@ -47,6 +47,9 @@ class StoreJobBoard : public watch::JobBoard {
   void relay() override;
   std::vector<watch::Note> notes() override;
 
+ protected:
+  int most_asked_ = 256;  // whose notes are read at once
+
  private:
   std::string key_of(int rank) const { return prefix_ + std::to_string(rank); }
   void read_notes();
@@ -64,6 +67,7 @@ class StoreJobBoard : public watch::JobBoard {
   std::mutex mutex_;
   std::map<int, watch::Note> notes_;  // that were read; guarded by mutex_, as is relayed_
   bool relayed_ = false;
+  int next_ = 0;  // whose note is read next
 };
 
 // Returns the launcher's board in the rendezvous folder that the launcher has made for one attempt.

@@ -107,6 +107,7 @@ ChildSpec mpiexec_of(const LaunchOptions& options, const RendezvousFolder& folde
   variables[kRendezvousVariable] = folder.address();
   variables[kJobFolderVariable] = folder.path();
   variables[kLaunchVariable] = options.launch_id;
+  variables[kStoreKeptVariable] = "";
   ChildSpec spec;
   spec.name = spec.program = options.mpiexec;
   spec.arguments = words({options.mpiexec, "-n", std::to_string(options.ranks),

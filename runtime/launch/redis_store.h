@@ -25,7 +25,7 @@ class RedisStore : public Store {
   // must not stay.
   void set(const std::string& key, const std::string& value) override;
   std::optional<std::string> try_get(const std::string& key) override;
-  // Asks 20 times a second.
+  // Asks five times a second.
   std::unique_ptr<watch::Bell> bell(const std::string& key) override {
     return asking_bell(*this, key);
   }

@@ -181,7 +181,7 @@ bool StoreServer::go_on() {
     return c.lost || (c.over && c.out.empty()) || (!c.known && now - c.since > kHelloTime);
   });
   if (files[1].revents != 0) accept_all();
-  if (files[0].revents != 0) end_ = now + kLinger;
+  if (files[0].revents != 0) end_ = now + linger_.load();
   const bool any = std::any_of(clients_.begin(), clients_.end(),
                                [](const Client& client) { return client.known; });
   return !end_ || (any && now < *end_);

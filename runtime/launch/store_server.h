@@ -2,6 +2,7 @@
 #ifndef RUNTIME_LAUNCH_STORE_SERVER_H_
 #define RUNTIME_LAUNCH_STORE_SERVER_H_
 
+#include <atomic>
 #include <chrono>
 #include <list>
 #include <map>
@@ -32,6 +33,8 @@ class StoreServer {
   // The host under which this process itself finds it.
   const std::string& own_host() const { return own_host_; }
   static constexpr std::chrono::seconds kLinger{10};
+  // For a job that has failed: the destructor waits for a second only.
+  void hurry() { linger_ = std::chrono::seconds(1); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -62,7 +65,8 @@ class StoreServer {
   std::string own_host_;
   int port_ = 0;
   plugins::host::Descriptor listener_, stop_, stopped_;  // a byte in stop_ ends the thread
-  std::optional<Clock::time_point> end_;                 // of the linger
+  std::atomic<std::chrono::seconds> linger_ = kLinger;
+  std::optional<Clock::time_point> end_;  // of the linger
   std::map<std::string, std::string> values_;
   std::size_t bytes_ = 0;  // of all keys and values
   std::list<Client> clients_;

@@ -220,7 +220,8 @@ StoreChoice choose_store(const std::string& rendezvous, const std::string& addre
   const bool of_one_job =
       choice.kind == Kind::kTcp || choice.kind == Kind::kTorch || choice.kind == Kind::kPmix;
   if (!of_one_job) choice.run_hint = run_hint(get);
-  choice.kept_here = !text_of(get, kStoreKeptVariable).empty();
+  choice.kept_here = choice.kind == Kind::kTcp && !text_of(get, kStoreKeptVariable).empty() &&
+                     choice.address == text_of(get, kRendezvousVariable);
   choice.leads = ranks.rank == 0 && !choice.kept_here;
   if (choice.kind == Kind::kTcp) choice.secret = secret_of(get);
   // If nothing else tells the jobs on this machine apart, their parents do: ranks of one mpiexec

@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr const char* kGone =
-    "rank 0, which keeps it, has ended or cannot be reached: see its output";
+    "rank 0, or the agent that keeps it for rank 0, has ended or cannot be reached: see its output";
 constexpr const char* kAbsent =
     "see that rank 0 runs on that host with the same rendezvous, and that no firewall closes the "
     "port; raise comm.init_timeout_s if it starts later";

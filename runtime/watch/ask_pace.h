@@ -28,9 +28,10 @@ inline constexpr bool asks(int rank, int ranks) {
 inline constexpr std::chrono::milliseconds answer_time(int ranks) {
   return std::chrono::milliseconds(300 + 100 * doublings(ranks));
 }
-// The time to wait in all: 0.9 s for two ranks, 4.2 s for 4096.
+// The time to wait in all: 0.9 s for two ranks, 12.4 s for 4096, as each of them is asked and a
+// store needs up to 2 ms for each.
 inline constexpr std::chrono::milliseconds longest_wait(int ranks) {
-  return std::chrono::milliseconds(600 + 300 * doublings(ranks));
+  return std::chrono::milliseconds(600 + 300 * doublings(ranks) + 2 * ranks);
 }
 // The time for which a rank waits for the verdict of another before it asks all others itself.
 inline constexpr std::chrono::milliseconds verdict_time(int rank, int ranks) {

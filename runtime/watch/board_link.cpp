@@ -5,9 +5,12 @@
 #include <sys/eventfd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <exception>
 #include <utility>
 
+#include "runtime/error.h"
 #include "runtime/watch/ask_pace.h"
 
 namespace runtime::watch {
@@ -21,13 +24,17 @@ constexpr milliseconds kLook{1000};
 // A note that could not be posted is posted again after this.
 constexpr milliseconds kAgain{50};
 
+plugins::host::Descriptor event() {
+  plugins::host::Descriptor descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (descriptor) return descriptor;
+  throw CommunicationError(std::string("cannot watch over the ranks: eventfd: ") +
+                           std::strerror(errno) + "; raise the limit of open files (ulimit -n)");
+}
+
 }  // namespace
 
 BoardLink::BoardLink(JobBoard& board, std::function<void()> on_alarm)
-    : board_(board),
-      on_alarm_(std::move(on_alarm)),
-      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      thread_([this] { run(); }) {}
+    : board_(board), on_alarm_(std::move(on_alarm)), wake_(event()), thread_([this] { run(); }) {}
 
 void BoardLink::stop() {
   {
@@ -122,7 +129,9 @@ void BoardLink::run() {
     lock.lock();
     if (stop_ || (!outbox_.empty() && known_.error.empty())) continue;
     const bool listens = task_ == Task::kListen;
-    const milliseconds pause = !listens ? intervals.next() : known_.error.empty() ? kLook : kAgain;
+    const milliseconds pause = listens        ? known_.error.empty() ? kLook : kAgain
+                               : known_.grows ? milliseconds(0)
+                                              : intervals.next();
     lock.unlock();
     wait(listens ? alarm() ? nullptr : bells_.alarm.get() : bells_.verdict.get(), pause);
     lock.lock();
@@ -131,10 +140,15 @@ void BoardLink::run() {
 
 // Waits until wake() is called, or the bell, which may be null, may ring.
 void BoardLink::wait(const Bell* bell, milliseconds at_most) const {
-  std::vector<pollfd> polled = {{wake_.get(), POLLIN, 0}};
-  if (bell != nullptr)
-    for (const int descriptor : bell->descriptors()) polled.push_back({descriptor, POLLIN, 0});
-  ::poll(polled.data(), polled.size(), static_cast<int>(at_most.count()));
+  try {
+    std::vector<pollfd> polled = {{wake_.get(), POLLIN, 0}};
+    if (bell != nullptr)
+      for (const int descriptor : bell->descriptors()) polled.push_back({descriptor, POLLIN, 0});
+    ::poll(polled.data(), polled.size(), static_cast<int>(at_most.count()));
+  } catch (const std::bad_alloc&) {
+    pollfd only{wake_.get(), POLLIN, 0};
+    ::poll(&only, 1, static_cast<int>(kAgain.count()));
+  }
   eventfd_t ignored = 0;
   ::eventfd_read(wake_.get(), &ignored);
 }
@@ -166,7 +180,8 @@ void BoardLink::exchange(Outbox outbox, Task task) {
   try {
     if (outbox.note) board_.post(*outbox.note);
     if (task != Task::kListen) verdict = look_for_verdict();
-    if (!verdict && outbox.verdict) board_.post(*outbox.verdict), verdict = outbox.verdict;
+    if (!verdict && outbox.verdict && task != Task::kListen)
+      board_.post(*outbox.verdict), verdict = outbox.verdict;
     if (!verdict && task == Task::kAwaitVerdict) board_.relay();
     if (!verdict && task == Task::kAskAll) notes = board_.notes();
   } catch (const std::exception& e) {
@@ -177,9 +192,13 @@ void BoardLink::exchange(Outbox outbox, Task task) {
     if (!outbox_.note) outbox_.note = std::move(outbox.note);
     if (!outbox_.verdict) outbox_.verdict = std::move(outbox.verdict);
   }
+  known_.grows = notes.size() > known_.notes.size();
   if (!notes.empty()) known_.notes = std::move(notes);
   if (!known_.verdict) known_.verdict = std::move(verdict);
-  if (known_.verdict) task_ = Task::kListen;
+  if (known_.verdict) {
+    task_ = Task::kListen;
+    outbox_.verdict.reset();
+  }
   known_.error = std::move(error);
   changed_.notify_all();
 }

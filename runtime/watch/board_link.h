@@ -57,6 +57,7 @@ class BoardLink {
     std::optional<Verdict> verdict = {};
     std::string error = {};  // of the last exchange with the board
     bool given_up = false;
+    bool grows = false;  // the last look has found new notes
     bool is_over() const { return verdict.has_value() || !error.empty() || given_up; }
   };
 

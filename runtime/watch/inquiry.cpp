@@ -14,6 +14,23 @@ constexpr std::chrono::milliseconds kGlance{50};
 
 }  // namespace
 
+// Tells stop() of a link for as long as there is one.
+class Inquiry::Current {
+ public:
+  Current(Inquiry& inquiry, BoardLink& link) : inquiry_(inquiry) { set(&link); }
+  ~Current() { set(nullptr); }
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+
+ private:
+  void set(BoardLink* link) {
+    const std::lock_guard lock(inquiry_.mutex_);
+    inquiry_.link_ = link;
+    if (link != nullptr && inquiry_.stop_) link->give_up();
+  }
+  Inquiry& inquiry_;
+};
+
 Inquiry::Inquiry(JobBoard& board, int rank, Options options)
     : board_(board), rank_(rank), options_(std::move(options)), thread_([this] { run(); }) {}
 
@@ -30,8 +47,7 @@ void Inquiry::stop() {
 void Inquiry::run() {
   try {
     ask_again_and_again();
-  } catch (const std::exception& error) {
-    options_.say(std::string("it cannot be found out any more for whom: ") + error.what());
+  } catch (const std::exception&) {  // most likely there is no memory, for words neither
   }
 }
 
@@ -43,11 +59,10 @@ void Inquiry::ask_again_and_again() {
     {
       const std::lock_guard lock(mutex_);
       if (stop_) return;
-      link_ = &link;
     }
+    const Current current(*this, link);
     ask(link, limit);
     const std::lock_guard lock(mutex_);
-    link_ = nullptr;
     if (stop_) return;
     limit *= 2;
   }

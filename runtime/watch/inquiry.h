@@ -18,8 +18,9 @@ namespace runtime::watch {
 
 // Once a rank has waited for long in a collective, all ranks say on a board of their own how far
 // they are, and one of them says who keeps the others waiting. The next time the ranks must wait
-// twice as long. Nothing is sent while no rank waits for long. Equivalent to: nothing in PyTorch,
-// whose watchdog speaks when it ends the job.
+// twice as long. If memory is too short for that, there are no more inquiries. Nothing is sent
+// while no rank waits for long. Equivalent to: nothing in PyTorch, whose watchdog speaks when it
+// ends the job.
 class Inquiry {
  public:
   struct Options {
@@ -44,6 +45,8 @@ class Inquiry {
   void stop();
 
  private:
+  class Current;
+
   void run();
   void ask_again_and_again();
   void ask(BoardLink& link, std::chrono::nanoseconds& limit);

@@ -13,8 +13,6 @@ class RankNames {
   // `hosts`: the host of each rank; empty: unknown. Hosts that are all the same are not named.
   explicit RankNames(std::vector<std::string> hosts = {});
 
-  // Whether the ranks are on several machines.
-  bool several_hosts() const { return !hosts_.empty(); }
   // "rank 5", "rank 5 (node-b)"
   std::string of(int rank) const;
   // "rank 2", "ranks 0, 1 and 3", "ranks 0 (node-a), 1 (node-a) and 3 (node-b)"; of more than eight

@@ -97,6 +97,7 @@ void Watchdog::tell(const std::exception& error) {
 
 void Watchdog::leave(const std::string& text, ExitCode code) {
   std::lock_guard lock(concluding_);
+  if (over_) say_what_was_found(text);
   if (over_ || done_) return;
   const bool done = code == ExitCode::kDone;
   (done ? done_ : over_) = true;
@@ -106,6 +107,13 @@ void Watchdog::leave(const std::string& text, ExitCode code) {
                .channels = recorder_.channels(),
                .exit_code = static_cast<int>(code)});
   if (!done) end_at(kOwnErrorGrace, "error: " + text + "\n", code);
+}
+
+// This rank has found out why the job cannot go on, and ends with another error, or with none: then
+// nobody else says it.
+void Watchdog::say_what_was_found(const std::string& instead) {
+  if (!failed_ || end_.told || done_ || std::exchange(end_.said, true)) return;
+  if (end_.message != instead) write_stderr("error: " + end_.message + "\n");
 }
 
 // If the watchdog is to end the process, it waits at least kGrace from the end of the shelter, so
@@ -209,6 +217,13 @@ void Watchdog::conclude(const Incident& incident) {
   std::lock_guard lock(concluding_);
   if (over_) return;
   over_ = true;
+  if (done_) {
+    // Others say why they cannot go on. It has told them that it is done, and only has to end.
+    end_.message = "this rank was done, and did not end when another rank had failed";
+    failed_.store(true, std::memory_order_release);
+    const milliseconds others = longest_wait(world_size_) + answer_time(world_size_);
+    return end_at(others + kGrace, "error: " + end_.message + "\n", ExitCode::kCommunication);
+  }
   const Verdict verdict = find_out(incident);
   end_.told = options_.told == Told::kNothing && verdict.rank != recorder_.rank();
   end_.message = verdict.text;

@@ -128,6 +128,7 @@ class Watchdog {
   std::optional<Incident> look();
   void conclude(const Incident& incident);
   void leave(const std::string& text, ExitCode code);
+  void say_what_was_found(const std::string& instead);
   std::optional<Incident> waits(std::chrono::nanoseconds at_least) const;
   Verdict find_out(const Incident& incident);
   Verdict ask(BoardLink& link, const Incident& incident) const;
@@ -149,6 +150,7 @@ class Watchdog {
   struct {
     std::string message;
     bool told = false;  // another rank says it
+    bool said = false;  // guarded by concluding_
   } end_;
   std::mutex concluding_;
   bool done_ = false;  // the work is done; guarded by concluding_

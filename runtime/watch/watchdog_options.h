@@ -18,12 +18,6 @@ enum class Told {
   kNothing   // it throws ToldError: their outputs come together
 };
 
-// The job cannot go on, and another rank says why where this one would.
-class ToldError : public CommunicationError {
- public:
-  using CommunicationError::CommunicationError;
-};
-
 struct WatchdogOptions {
   std::chrono::nanoseconds timeout;  // comm.timeout_s: for a collective, from its start
   // comm.hang_s: ranks that have waited so long say for whom; 0: they never do

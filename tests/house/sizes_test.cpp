@@ -31,13 +31,13 @@ constexpr size_t kLongHeaderLines = 150;
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
     {"plugins/host", 4153},     {"plugins/include", 864},    {"plugins/sdk", 2684},
-    {"plugins/validate", 2393}, {"runtime/analysis", 1461},  {"runtime/cli", 3213},
+    {"plugins/validate", 2393}, {"runtime/analysis", 1461},  {"runtime/cli", 3215},
     {"runtime/config", 4175},   {"runtime/data", 6499},      {"runtime/exchange", 1560},
-    {"runtime/exec", 4076},     {"runtime/graph", 5486},     {"runtime/launch", 5614},
+    {"runtime/exec", 4076},     {"runtime/graph", 5486},     {"runtime/launch", 5638},
     {"runtime/model", 2230},    {"runtime/parallel", 3329},  {"runtime/session", 1448},
     {"runtime/step", 1636},     {"runtime/system", 538},     {"runtime/tensor", 694},
     {"runtime/terminal", 419},  {"runtime/tokenizer", 2163}, {"runtime/train", 7096},
-    {"runtime/watch", 1738},
+    {"runtime/watch", 1778},
 };
 // The same for all other folders, with scripts. Tests have a twentieth more than they need today,
 // because every change brings some.
@@ -75,7 +75,7 @@ const std::map<std::string, size_t> kOtherLines = {
     {"tools/gpu", 1457},
     {"tools/packaging", 186},
     {"tools/peers", 3346},
-    {"tools/launch", 513},
+    {"tools/launch", 515},
     {"tools/plot", 475},
     {"tools/pytorch", 121},
     {"tools/report", 3605},

@@ -50,7 +50,10 @@ int serve() {
                    .rendezvous = assignment.rendezvous,
                    .keeps_store = store != nullptr,
                    .orders = STDIN_FILENO};
-  return runtime::launch::launch_processes(options);
+  const int code = runtime::launch::launch_processes(options);
+  // The launcher tells the other machines of a loss once this process has ended.
+  if (store != nullptr && code != 0) store->hurry();
+  return code;
 }
 
 }  // namespace tools::launch

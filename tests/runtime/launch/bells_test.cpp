@@ -1,6 +1,9 @@
 // Checks that a thread that waits for a key of a store is woken when it is set, and not before.
 #include "runtime/launch/bells.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include "runtime/launch/file_store.h"
 #include "runtime/launch/memory_store.h"
 #include "tests/runtime/launch/store_support.h"
@@ -54,8 +57,27 @@ TEST(Bells, RingBesideAFileOfTheirName) {
   const TempFolder folder;
   FileStore store(folder.path());
   store.set("job/alarm/bell", "a value");
+  EXPECT_FALSE(may_ring(*store.bell("job/alarm"), 0ms)) << "it would be asked without a pause";
   expect_bells(store, store);
   EXPECT_EQ(store.try_get("job/alarm/bell"), "a value");
+}
+
+// Stores remove what is older than a day, but not the pipe of a job that still runs.
+TEST(Bells, RingAfterADayToo) {
+  const TempFolder folder;
+  FileStore store(folder.path());
+  const auto bell = store.bell("alarm");
+  EXPECT_FALSE(bell->rings());
+  store.bell("of a job that is over");
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    const timespec old[2] = {{.tv_sec = 1000, .tv_nsec = 0}, {.tv_sec = 1000, .tv_nsec = 0}};
+    ASSERT_EQ(::utimensat(AT_FDCWD, entry.path().c_str(), old, 0), 0);
+  }
+  FileStore later(folder.path());
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+  later.set("alarm", "1");
+  EXPECT_TRUE(may_ring(*bell, 0ms));
+  EXPECT_TRUE(bell->rings());
 }
 
 TEST(Bells, OfAFolderThatIsGoneSaySo) {

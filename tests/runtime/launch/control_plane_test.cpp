@@ -75,7 +75,7 @@ class Job {
     all_.arrive_and_wait();
     try {
       watchdog.run([&] { work(rank, recorder, watchdog); });
-    } catch (const watch::ToldError&) {
+    } catch (const ToldError&) {
     } catch (const std::exception& error) {
       if (error.what() == std::string(kOwnError)) return;
       const std::lock_guard lock(mutex_);

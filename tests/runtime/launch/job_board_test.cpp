@@ -115,6 +115,28 @@ TEST(StoreJobBoard, PassesOnWhatTheLauncherOfThisMachineSays) {
   EXPECT_THAT(texts, testing::ElementsAre("1own", "3killed"));
 }
 
+TEST(StoreJobBoard, WhatIsPassedOnDoesNotReplaceAnOwnError) {
+  MemoryStore store, launchers;
+  const auto launcher = std::make_shared<StoreJobBoard>(launchers, 2);
+  StoreJobBoard here(store, 2, "run-1/", launcher, true), elsewhere(store, 2, "run-1/");
+  StoreJobBoard(store, 2, "run-1/").post({1, Note::Kind::kOwnError, "own", {}});
+  launcher->post({1, Note::Kind::kLost, "it ended with exit code 5", {}});
+  here.relay();
+  ASSERT_EQ(elsewhere.notes().size(), 1u);
+  EXPECT_EQ(elsewhere.notes()[0].text, "own");
+}
+
+TEST(StoreJobBoard, ReadsTheNotesOfManyRanksInParts) {
+  constexpr int kMany = 600;
+  MemoryStore store;
+  StoreJobBoard board(store, kMany, "run-1/");
+  for (int rank = 0; rank < kMany; ++rank)
+    store.set("run-1/board/" + std::to_string(rank), "5 4 -1 -1 0\n");
+  std::vector<size_t> known;
+  for (int i = 0; i < 4; ++i) known.push_back(board.notes().size());
+  EXPECT_THAT(known, testing::ElementsAre(256u, 512u, 600u, 600u));
+}
+
 TEST(StoreJobBoard, TheLauncherSpeaksUnlessTheRankHasAnErrorOfItsOwn) {
   MemoryStore store, launchers;
   const auto launcher = std::make_shared<StoreJobBoard>(launchers, 4);

@@ -171,6 +171,11 @@ TEST(Stores, ALauncherKeepsTheStoreForRankZero) {
       from({{"RUNTIME_RENDEZVOUS", "tcp://127.0.0.1:" + port}, {"RUNTIME_STORE_KEPT", "1"}}));
   EXPECT_FALSE(choice.leads);
   EXPECT_TRUE(choice.kept_here);
+  const StoreChoice other = choose_store(
+      "tcp", "tcp://127.0.0.1:1", kHosts,
+      from({{"RUNTIME_RENDEZVOUS", "tcp://127.0.0.1:" + port}, {"RUNTIME_STORE_KEPT", "1"}}));
+  EXPECT_TRUE(other.leads) << "nobody keeps a store at the address of the configuration";
+  EXPECT_FALSE(other.kept_here);
   EXPECT_EQ(open_store(choice, 2)->try_get("key"), std::nullopt);
 }
 

@@ -251,7 +251,7 @@ TEST(TcpStore, ARank0ThatHasEndedIsNamed) {
   }
   EXPECT_THAT(message_of([&] { store.try_get("key"); }),
               AllOf(HasSubstr(address.substr(6)), HasSubstr("cannot connect"),
-                    HasSubstr("rank 0, which keeps it, has ended")));
+                    HasSubstr("rank 0, or the agent that keeps it for rank 0, has ended")));
 }
 
 TEST(TcpStore, ListensOnIPv6) {
