@@ -78,12 +78,13 @@ Watchdog::~Watchdog() {
 
 void Watchdog::run(const std::function<void()>& work) {
   try {
-    work();
-    leave("", ExitCode::kDone);
-  } catch (const plugins::host::Error& e) {
-    if (e.is_of_communication()) fail(e);
-    tell(e);
-    throw;
+    try {
+      work();
+      leave("", ExitCode::kDone);
+    } catch (const plugins::host::Error& e) {
+      if (e.is_of_communication()) fail(e);
+      throw;
+    }
   } catch (const std::exception& e) {
     tell(e);
     throw;

@@ -246,6 +246,22 @@ TEST(Watchdog, ARankThatEndsWithAnotherErrorStillSaysWhatItHasFound) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(), StartsWith("error: rank 1 of 2 is lost"));
 }
 
+TEST(Watchdog, ACauseThatARankEndsWithIsSaidOnce) {
+  SharedBoard board(2);
+  const Folder folder;
+  testing::internal::CaptureStderr();
+  {
+    Rank rank(0, board, seconds(60), &folder, Told::kNothing);
+    EXPECT_THAT(message_of([&] {
+                  rank.watchdog.run([] {
+                    throw plugins::host::Error(RT_ERROR_COMMUNICATION, "connection closed");
+                  });
+                }),
+                StartsWith("rank 1 of 2 is lost"));
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
 TEST(AskPace, AFewRanksAskAndTimesGrowSlowly) {
   for (const int ranks : {2, 3, 4, 8, 9, 64, 100, 256, 4096}) {
     SCOPED_TRACE(ranks);
