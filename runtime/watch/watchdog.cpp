@@ -46,7 +46,7 @@ Watchdog::Watchdog(FlightRecorder& recorder, JobBoard& board, WatchdogOptions op
     : recorder_(recorder),
       options_(std::move(options)),
       world_size_(board.world_size()),
-      link_(std::make_unique<BoardLink>(board, [this] { wake_.notify_all(); })),
+      link_(std::make_unique<BoardLink>(board, [] {})),
       inquiry_(options_.hang.count() > 0
                    ? std::make_unique<Inquiry>(
                          board, recorder.rank(),
@@ -350,7 +350,7 @@ void Watchdog::end_at(milliseconds grace, const std::string& words, ExitCode cod
 void Watchdog::watch() {
   std::unique_lock lock(mutex_);
   while (!stop_) {
-    wake_.wait_for(lock, kSlice, [this] { return stop_ || (end_ns_ == 0 && link_->alarm()); });
+    wake_.wait_for(lock, kSlice, [this] { return stop_; });
     if (stop_) return;
     if (end_ns_ != 0 && monotonic_ns() >= end_ns_ && !sheltered_) {
       write_stderr(last_words_);
@@ -363,13 +363,15 @@ void Watchdog::watch() {
   }
 }
 
+// An alarm counts from the next slice on: this rank may be about to end with an error of its own,
+// which has aborted the communicator of the rank that has raised the alarm.
 // No exception may leave the watchdog's thread, not even std::bad_alloc: the process would end with
 // SIGABRT, or the rank would no longer be watched.
 void Watchdog::look_around() {
   try {
     if (const auto incident = look())
       conclude(*incident);
-    else if (link_->alarm())
+    else if (link_->alarm() && std::exchange(end_.heard, true))
       conclude(pending());
   } catch (const std::exception& error) {
     // While the rank saves its data, an error such as std::bad_alloc does not end the process; the

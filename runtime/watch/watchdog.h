@@ -149,8 +149,9 @@ class Watchdog {
   std::atomic<bool> failed_ = false;  // set once, after end_
   struct {
     std::string message;
-    bool told = false;  // another rank says it
-    bool said = false;  // guarded by concluding_
+    bool told = false;   // another rank says it
+    bool said = false;   // guarded by concluding_
+    bool heard = false;  // the alarm, by the watchdog's thread
   } end_;
   std::mutex concluding_;
   bool done_ = false;  // the work is done; guarded by concluding_

@@ -43,7 +43,7 @@ class Hangs(support.Situation):
 
     @needs_gloo
     @unittest.skipUnless(os.path.exists(CHAOS), "the plugin chaos was not built")
-    def test_the_rank_of_a_mesh_that_hangs_is_named_by_all(self):
+    def test_the_rank_of_a_mesh_that_hangs_is_named_once(self):
         """Tensor 2, pipeline 2, data 2; a kernel of rank 5 never returns, while its threads for the network go on."""
         self.write("job.toml", JOB)
         text = self.runtime(
@@ -52,15 +52,14 @@ class Hangs(support.Situation):
             environment={"RUNTIME_PLUGIN_PATH": CHAOS, "CHAOS_PLUGIN": "launch:how=hang:after=2000:rank=5",
                          "CHAOS_PLUGIN_INNER": os.path.join(PLUGINS, "libbackend_reference.so"), "CHAOS_LOG": self.path("log")})
         said = re.findall(r"rank (\d) of 8 is (\w+): it answers, but has not taken part in (\w+) #\d+ (?:from rank \d |to rank \d )?(?:of|along) the (\w+) axis", text)
-        self.assertGreaterEqual(len(said), 7, text)
-        self.assertEqual({rank for rank, _, _, _ in said}, {"5"}, text)
+        self.assertEqual([rank for rank, _, _, _ in said], ["5"], text)
         self.assertNotIn("the network between them is down", text)
 
 
 class Kills(support.Situation):
 
     @needs_gloo
-    def test_survivors_of_a_killed_rank_name_it_and_the_launcher_says_so_last(self):
+    def test_one_survivor_names_a_killed_rank_and_the_launcher_says_so_last(self):
         self.write("job.toml", JOB)
         command = [support.RUNTIME, "train", "job.toml", "--nproc", "16", "--set", "comm.backend=gloo", "--set", "device.threads=1",
                    "--set", "device.backend=reference", "--set", "metrics.log_every_steps=1"]
@@ -76,8 +75,7 @@ class Kills(support.Situation):
             job.kill()
         self.assertEqual(job.returncode, 4, text)
         blamed = re.findall(r"^\[rank \d+\] error: .*?rank (\d+) of 16 is", text, re.MULTILINE)
-        self.assertGreaterEqual(len(blamed), 12, text)
-        self.assertEqual(set(blamed), {"5"}, text)
+        self.assertEqual(blamed, ["5"], text)
         self.assertRegex(text.splitlines()[-1], r"^error: the job has ended because rank 5 \(pid \d+\) was killed by signal 9 \(SIGKILL\)$")
 
     def rank(self, number):
