@@ -17,7 +17,7 @@ with_includers() {
   [ ${#headers[@]} -gt 0 ] || return 0
   # An include may begin in a folder of includes: rt/operations.h. git grep exits with 1 if no header includes one of these.
   pattern=$(printf '%s\n' "${headers[@]}" | sed -E 's|^plugins/(include\|sdk)/||; s|[.]|[.]|g' | paste -sd '|')
-  { printf '%s\n' "${headers[@]}" && git grep -lE "#include \"($pattern)\"" -- '*.h' || [ $? -eq 1 ]; } | sort -u
+  { printf '%s\n' "${headers[@]}"; git grep -lE "#include \"($pattern)\"" -- '*.h' || [ $? -eq 1 ]; } | sort -u
 }
 
 # wanted: the files to compile.
