@@ -53,36 +53,33 @@ void Inquiry::run() {
 
 void Inquiry::ask_again_and_again() {
   auto limit = options_.first;
-  for (int number = 0;; ++number) {
+  for (int number = 0;; ++number, limit *= 2) {
     const std::unique_ptr<JobBoard> board = board_.inquiry(number);
-    BoardLink link(*board, [this] { wake_.notify_all(); });
-    {
-      const std::lock_guard lock(mutex_);
-      if (stop_) return;
-    }
+    const std::optional<Incident> incident = wait(*board, limit);
+    if (!incident) return;
+    BoardLink link(*board, [] {});
     const Current current(*this, link);
-    ask(link, limit);
-    const std::lock_guard lock(mutex_);
-    if (stop_) return;
-    limit *= 2;
+    ask(link, *incident);
   }
 }
 
-// Waits until this rank or another one has waited for so long, and then until the cause is known.
+// Waits until this rank or another one has waited for so long; nothing: the inquiries are over.
 // When what this rank has waited for is over, the limit falls to the longest one.
-void Inquiry::ask(BoardLink& link, std::chrono::nanoseconds& limit) {
-  std::optional<Incident> incident;
-  {
-    std::unique_lock lock(mutex_);
-    while (!stop_ && !link.alarm() && !incident) {
-      wake_.wait_for(lock, kGlance);
-      if (limit > options_.longest && !options_.late(options_.first))
-        limit = std::max(options_.longest, options_.first);
-      incident = options_.late(limit);
-    }
-    if (stop_) return;
+std::optional<Incident> Inquiry::wait(JobBoard& board, std::chrono::nanoseconds& limit) {
+  const std::unique_ptr<Bell> bell = board.alarm_bell();
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    if (bell->rings()) return Incident();
+    if (limit > options_.longest && !options_.late(options_.first))
+      limit = std::max(options_.longest, options_.first);
+    if (auto incident = options_.late(limit)) return incident;
+    wake_.wait_for(lock, kGlance);
   }
-  const Verdict verdict = options_.find_out(link, incident.value_or(Incident()));
+  return std::nullopt;
+}
+
+void Inquiry::ask(BoardLink& link, const Incident& incident) {
+  const Verdict verdict = options_.find_out(link, incident);
   {
     const std::lock_guard lock(mutex_);
     if (stop_ || verdict.rank != rank_) return;

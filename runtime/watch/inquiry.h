@@ -49,7 +49,8 @@ class Inquiry {
 
   void run();
   void ask_again_and_again();
-  void ask(BoardLink& link, std::chrono::nanoseconds& limit);
+  std::optional<Incident> wait(JobBoard& board, std::chrono::nanoseconds& limit);
+  void ask(BoardLink& link, const Incident& incident);
 
   JobBoard& board_;
   const int rank_;
@@ -57,7 +58,7 @@ class Inquiry {
   std::mutex mutex_;  // guards the members below
   std::condition_variable wake_;
   bool stop_ = false;
-  BoardLink* link_ = nullptr;  // of the inquiry that has begun, or is the next one
+  BoardLink* link_ = nullptr;  // of the inquiry that has begun; null: none has
   std::thread thread_;
 };
 

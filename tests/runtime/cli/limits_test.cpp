@@ -29,7 +29,7 @@ TEST_F(Limits, OfTheAddressSpace) {
   if (!test::has_backend("cpu")) GTEST_SKIP() << "the plugin cpu was not built";
   for (const char* ranks : {"1", "2"}) {
     succeeded_ = failed_ = 0;
-    for (int mib = 40; mib <= 1300; mib += mib < 500 ? 14 : 100) {
+    for (int mib = 40; mib <= 1500; mib += mib < 500 ? 14 : 100) {
       expect_an_answer("-v " + std::to_string(mib << 10),
                        std::string("runtime train tiny.toml --max-steps 2 --set "
                                    "device.backend=cpu --set device.threads=2 --nproc ") +
