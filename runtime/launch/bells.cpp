@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <utility>
@@ -47,11 +48,9 @@ class StoreBell : public watch::Bell {
 
 }  // namespace
 
-std::unique_ptr<watch::Bell> asking_bell(Store& store, const std::string& key,
-                                         std::chrono::milliseconds interval) {
+std::unique_ptr<watch::Bell> asking_bell(Store& store, const std::string& key) {
   Descriptor clock(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-  const timespec time{.tv_sec = interval.count() / 1000,
-                      .tv_nsec = interval.count() % 1000 * 1'000'000};
+  constexpr timespec time{.tv_sec = 0, .tv_nsec = 200'000'000};
   const itimerspec each{.it_interval = time, .it_value = time};
   if (!clock || ::timerfd_settime(clock.get(), 0, &each, nullptr) != 0)
     throw CommunicationError(store.description() + ": cannot wait for '" + key +

@@ -2,7 +2,6 @@
 #ifndef RUNTIME_LAUNCH_BELLS_H_
 #define RUNTIME_LAUNCH_BELLS_H_
 
-#include <chrono>
 #include <memory>
 #include <string>
 
@@ -13,10 +12,8 @@ namespace runtime::launch {
 
 class Store;
 
-// Asks the store for the key again and again, because nothing tells when it is set.
-std::unique_ptr<watch::Bell> asking_bell(
-    Store& store, const std::string& key,
-    std::chrono::milliseconds interval = std::chrono::milliseconds(200));
+// Asks the store for the key five times a second, because nothing tells when it is set.
+std::unique_ptr<watch::Bell> asking_bell(Store& store, const std::string& key);
 // Asks the store for the key once `event` is readable. Who sets the key makes it so afterwards, and
 // nobody reads it.
 std::unique_ptr<watch::Bell> event_bell(Store& store, const std::string& key,

@@ -52,12 +52,15 @@ void refresh(const fs::path& folder) {
   if (fd >= 0) ::close(fd);
 }
 
-// Whether the path is a named pipe that a process of this machine has open.
-bool is_heard(const fs::path& path) {
-  std::error_code ignored;
-  if (!fs::is_fifo(fs::symlink_status(path, ignored))) return false;
-  return static_cast<bool>(
-      plugins::host::Descriptor(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC)));
+// Opens a named pipe, for writing only if a process of this machine listens; holds nothing if that
+// fails or the path is no pipe.
+plugins::host::Descriptor open_pipe(const fs::path& path, int access) {
+  plugins::host::Descriptor pipe(
+      ::open(path.c_str(), access | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
+  struct stat information = {};
+  if (pipe && (::fstat(pipe.get(), &information) != 0 || !S_ISFIFO(information.st_mode)))
+    pipe.close();
+  return pipe;
 }
 
 // Whether no other machine writes into the folder, as far as its file system says.
@@ -97,7 +100,8 @@ void FileStore::remove_old_files() const {
        entry.increment(ignored)) {
     if (!entry->path().filename().string().starts_with(kStorePrefix)) continue;
     const auto written = entry->last_write_time(ignored);
-    if (!ignored && fs::file_time_type::clock::now() - written > kOld && !is_heard(entry->path())) {
+    if (!ignored && fs::file_time_type::clock::now() - written > kOld &&
+        !open_pipe(entry->path(), O_WRONLY)) {
       fs::remove(entry->path(), ignored);
     }
     if (ignored) ignored.clear();
@@ -134,11 +138,8 @@ void FileStore::set(const std::string& key, const std::string& value) {
 
 // Where nobody listens, there is no pipe, or it cannot be opened.
 void FileStore::ring(const std::string& key) const {
-  const plugins::host::Descriptor pipe(
-      ::open(pipe_of(key).c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
-  struct stat information = {};
-  if (pipe && ::fstat(pipe.get(), &information) == 0 && S_ISFIFO(information.st_mode))
-    static_cast<void>(!::write(pipe.get(), "", 1));
+  const plugins::host::Descriptor pipe = open_pipe(pipe_of(key), O_WRONLY);
+  if (pipe) static_cast<void>(!::write(pipe.get(), "", 1));
 }
 
 // The pipe is also opened for writing, so that it does not end while this bell waits.
@@ -146,12 +147,8 @@ std::unique_ptr<watch::Bell> FileStore::bell(const std::string& key) {
   const fs::path path = pipe_of(key);
   if (!is_of_this_machine(folder_) || (::mkfifo(path.c_str(), 0600) != 0 && errno != EEXIST))
     return asking_bell(*this, key);
-  plugins::host::Descriptor pipe(
-      ::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
-  struct stat information = {};
-  const bool is_pipe =
-      pipe && ::fstat(pipe.get(), &information) == 0 && S_ISFIFO(information.st_mode);
-  return is_pipe ? event_bell(*this, key, std::move(pipe)) : asking_bell(*this, key);
+  plugins::host::Descriptor pipe = open_pipe(path, O_RDWR);
+  return pipe ? event_bell(*this, key, std::move(pipe)) : asking_bell(*this, key);
 }
 
 std::optional<std::string> FileStore::try_get(const std::string& key) {

@@ -76,7 +76,7 @@ std::string to_text(const Verdict& verdict) {
   return text.str();
 }
 
-// Nothing if the text is not what a rank of so many has written.
+// Returns nothing if the text is not what a rank of so many has written.
 std::optional<Verdict> verdict_of(const std::string& text, int world_size) {
   Verdict verdict;
   std::istringstream stream(text);
@@ -218,7 +218,7 @@ std::unique_ptr<watch::JobBoard> StoreJobBoard::inquiry(int number) {
   return board;
 }
 
-// Once is enough: ranks that ask all others go on looking.
+// One relay is enough, because ranks that ask all others go on looking.
 void StoreJobBoard::relay() {
   const std::lock_guard lock(mutex_);
   if (relayed_ || !several_hosts_ || launcher_ == nullptr || !launcher_->alarm()) return;

@@ -1,6 +1,6 @@
 // Which ranks look for the notes of the others once their job cannot go on, how long and how often.
 // Most ranks wait for what one of these has found, so that N ranks exchange some N messages, and
-// not N times N; times grow with the logarithm of N. All ranks do this at the same moment, on
+// not N times N. All ranks do this at the same moment, on
 // machines that may have fewer cores than ranks.
 #ifndef RUNTIME_WATCH_ASK_PACE_H_
 #define RUNTIME_WATCH_ASK_PACE_H_
@@ -24,7 +24,7 @@ inline constexpr bool asks(int rank, int ranks) {
   return rank % stride == 0 && rank / stride < count;
 }
 // The time to wait for notes without a new one: 0.4 s for two ranks, 1.5 s for 4096. The watchdog
-// of a living rank hears an alarm at once, and then has a note to post.
+// of a living rank hears an alarm within 0.1 s, and then has a note to post.
 inline constexpr std::chrono::milliseconds answer_time(int ranks) {
   return std::chrono::milliseconds(300 + 100 * doublings(ranks));
 }

@@ -33,8 +33,7 @@ plugins::host::Descriptor event() {
 
 }  // namespace
 
-BoardLink::BoardLink(JobBoard& board, std::function<void()> on_alarm)
-    : board_(board), on_alarm_(std::move(on_alarm)), wake_(event()), thread_([this] { run(); }) {}
+BoardLink::BoardLink(JobBoard& board) : board_(board), wake_(event()), thread_([this] { run(); }) {}
 
 void BoardLink::stop() {
   {
@@ -163,7 +162,6 @@ void BoardLink::listen() {
     return;
   }
   alarm_.store(true, std::memory_order_release);
-  on_alarm_();
 }
 
 std::optional<Verdict> BoardLink::look_for_verdict() {

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,8 +22,8 @@ namespace runtime::watch {
 // Talks to the board in a thread of its own, because a store behind a dead link may block for long.
 class BoardLink {
  public:
-  // `on_alarm` is called once, in the thread.
-  BoardLink(JobBoard& board, std::function<void()> on_alarm);
+  // The board must outlive it.
+  explicit BoardLink(JobBoard& board);
   ~BoardLink() { stop(); }
   BoardLink(const BoardLink&) = delete;
   BoardLink& operator=(const BoardLink&) = delete;
@@ -74,7 +73,6 @@ class BoardLink {
   void wait(const Bell* bell, std::chrono::milliseconds at_most) const;
 
   JobBoard& board_;
-  const std::function<void()> on_alarm_;
   const plugins::host::Descriptor wake_;
   std::atomic<bool> alarm_ = false;
   struct {

@@ -57,7 +57,7 @@ void Inquiry::ask_again_and_again() {
     const std::unique_ptr<JobBoard> board = board_.inquiry(number);
     const std::optional<Incident> incident = wait(*board, limit);
     if (!incident) return;
-    BoardLink link(*board, [] {});
+    BoardLink link(*board);
     const Current current(*this, link);
     ask(link, *incident);
   }

@@ -26,7 +26,8 @@ class Inquiry {
   struct Options {
     std::chrono::nanoseconds first;    // the time to wait before the first inquiry
     std::chrono::nanoseconds longest;  // and at most, once what they waited for is over
-    // What this rank waits for if it has waited for that long; may be called at any time.
+    // Returns an incident if this rank has waited for that long. The thread of the inquiry calls
+    // it.
     std::function<std::optional<Incident>(std::chrono::nanoseconds)> late;
     // Posts what this rank knows, and returns what one rank has found out. The incident is empty if
     // this rank does not wait.

@@ -65,7 +65,7 @@ class JobBoard {
   // it only those who wait raise the alarm. It also has the notes of ranks that are done, from this
   // one, which it must not outlive.
   virtual std::unique_ptr<JobBoard> inquiry(int number) = 0;
-  // Of many ranks a call may read the notes of some, and the next calls those of the others.
+  // A call may read the notes of some of many ranks; the next calls then read the others.
   virtual std::vector<Note> notes() = 0;  // of the ranks that have posted one, by rank
 };
 

@@ -46,7 +46,7 @@ Watchdog::Watchdog(FlightRecorder& recorder, JobBoard& board, WatchdogOptions op
     : recorder_(recorder),
       options_(std::move(options)),
       world_size_(board.world_size()),
-      link_(std::make_unique<BoardLink>(board, [] {})),
+      link_(std::make_unique<BoardLink>(board)),
       inquiry_(options_.hang.count() > 0
                    ? std::make_unique<Inquiry>(
                          board, recorder.rank(),
@@ -186,7 +186,7 @@ Incident Watchdog::pending() const {
   return {.pending = describe(r, options_.groups, recorder_.rank())};
 }
 
-// Nothing while the rank is in a phase, whose own deadline may be long: the others save, or join.
+// A rank in a phase counts as not waiting, because others may save or join for long.
 std::optional<Incident> Watchdog::waits(std::chrono::nanoseconds at_least) const {
   const CollectiveRecord r = recorder_.pending(true);
   if (phase_ != nullptr || r.sequence == 0 || monotonic_ns() - r.wait_ns < to_ns(at_least))

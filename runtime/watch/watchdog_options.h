@@ -11,7 +11,7 @@
 
 namespace runtime::watch {
 
-// What a rank says when another one has found out why the job cannot go on.
+// A rank says this much once another one has found out why the job cannot go on.
 enum class Told {
   kAll,      // all that the other one says: their outputs are one
   kBriefly,  // the cause, and who says more: their outputs may be in different places

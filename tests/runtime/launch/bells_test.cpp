@@ -52,7 +52,7 @@ TEST(Bells, AreQuietWhileNothingHappens) {
   EXPECT_FALSE(is_quiet(silent));
 }
 
-// What is no pipe is left alone, and the store is asked instead.
+// The bell leaves a file in the place of its pipe alone, and asks the store instead.
 TEST(Bells, RingBesideAFileOfTheirName) {
   const TempFolder folder;
   FileStore store(folder.path());

@@ -21,7 +21,7 @@ using testing::HasSubstr;
 
 constexpr int kWaiting = 4;
 
-// What the last rank does while the others wait for it in an all-reduce.
+// The last rank does this while the others wait for it in an all-reduce.
 using Last = std::function<void(watch::FlightRecorder&)>;
 
 struct Outcome {
