@@ -15,6 +15,7 @@
 #include "plugins/host/text.h"
 #include "runtime/watch/ask_pace.h"
 #include "runtime/watch/board_link.h"
+#include "runtime/watch/collectives_file.h"
 #include "runtime/watch/inquiry.h"
 
 namespace runtime::watch {
@@ -332,10 +333,14 @@ std::string Watchdog::write_dumps(const Verdict& verdict) const {
   for (const auto& [rank, records] : dumps) {
     const std::string text = dump(records, monotonic_ns(), options_.groups);
     const auto file = options_.run_folder / ("rank-" + std::to_string(rank) + "-collectives.txt");
-    if (!options_.run_folder.empty() && (std::ofstream(file) << text).flush())
-      where += (where.empty() ? "; last collectives: " : ", ") + file.string();
-    else
+    if (options_.run_folder.empty() || !(std::ofstream(file) << text).flush()) {
       write_stderr(text);
+      continue;
+    }
+    where += (where.empty() ? "; last collectives: " : ", ") + file.string();
+    CollectivesFile json = file_of(records, options_.groups, world_size_);
+    json.lost = rank != self;
+    std::ofstream(std::filesystem::path(file).replace_extension("json")) << to_json(json);
   }
   return where;
 }

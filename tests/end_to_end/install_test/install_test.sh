@@ -35,7 +35,7 @@ build_outside() {
 fenced() { awk -v fence='```'"$1" '$0 == fence {on = 1; next} on && /^```/ {exit} on' "$source/runtime/tensor/README.md"; }
 
 "$cmake" --install "$build" --prefix "$prefix" >"$work/log" || fail "install: $(cat "$work/log")"
-for file in bin/runtime bin/runtime-bench bin/runtime-launch bin/runtime-report bin/runtime-sweep bin/runtime-tune bin/runtime-verify libexec/runtime/plugin_probe lib/runtime/plugins/libbackend_reference.so include/rt/plugin.h include/rt/sdk/error.h \
+for file in bin/runtime bin/runtime-bench bin/runtime-diagnose bin/runtime-launch bin/runtime-report bin/runtime-sweep bin/runtime-tune bin/runtime-verify libexec/runtime/plugin_probe lib/runtime/plugins/libbackend_reference.so include/rt/plugin.h include/rt/sdk/error.h \
   include/runtime/tensor/tensor.h lib/cmake/runtime/runtimeConfig.cmake share/runtime/configs/presets/lenet.toml \
   share/runtime/pytorch/record_step.py share/bash-completion/completions/runtime; do
   [ -f "$prefix/$file" ] || fail "$file is not installed"

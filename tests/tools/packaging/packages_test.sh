@@ -82,7 +82,7 @@ expect_files() {
     grep -qx "/usr/$file" <<<"$(files_of "$1")" || fail "$file is not in $1"
   done
 }
-expect_files runtime bin/runtime bin/runtime-bench bin/runtime-launch bin/runtime-report bin/runtime-sweep bin/runtime-tune bin/runtime-verify libexec/runtime/plugin_probe \
+expect_files runtime bin/runtime bin/runtime-bench bin/runtime-diagnose bin/runtime-launch bin/runtime-report bin/runtime-sweep bin/runtime-tune bin/runtime-verify libexec/runtime/plugin_probe \
   lib/runtime/plugins/libbackend_reference.so lib/runtime/plugins/libcollectives_local.so share/runtime/configs/presets/lenet.toml \
   share/runtime/configs/data/friedman1.csv share/runtime/pytorch/record_step.py share/bash-completion/completions/runtime share/zsh/vendor-completions/_runtime \
   share/fish/vendor_completions.d/runtime.fish share/man/man1/runtime.1.gz
