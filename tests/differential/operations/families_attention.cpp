@@ -9,7 +9,7 @@ namespace {
 const Values kQkv{-2.0, 2.0, 21}, kQ = kQkv, kK{-2.0, 2.0, 24}, kV{-2.0, 2.0, 25};
 
 constexpr double kHuge = 1e10;  // keeps products of four numbers within float32
-constexpr int64_t kMostProducts = 2000000;
+constexpr int64_t kMostAttentionProducts = 2000000;
 
 Builder attention(const Sizes& s, rt_dtype dtype) {
   const int64_t c = s["heads"] * s["width"];
@@ -36,7 +36,7 @@ Family attention_family(const char* operation,
                           choice("heads", {1, 1, 2, 3, 8}), flag("causal")}};
   f.build = [build](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
     const int64_t products = s["n"] * s["heads"] * s["rows"] * s["rows"] * s["width"];
-    if (products > kMostProducts) return std::nullopt;
+    if (products > kMostAttentionProducts) return std::nullopt;
     return build(s, dtype);
   };
   f.not_finite = NotFinite::kMaySpread;
@@ -105,7 +105,7 @@ Family general_family(const char* operation, Builder (*build)(const Sizes&, rt_d
   f.build = [build](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
     const General g = general_of(s);
     const int64_t pairs = s["n"] * g.heads * g.y[1] * g.k[1];
-    if (pairs * (s["width"] + s["value_width"]) > kMostProducts) return std::nullopt;
+    if (pairs * (s["width"] + s["value_width"]) > kMostAttentionProducts) return std::nullopt;
     return build(s, dtype);
   };
   f.not_finite = NotFinite::kMaySpread;

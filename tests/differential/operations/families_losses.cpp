@@ -112,7 +112,7 @@ Values labels_of_part(const Sizes& s) {
   return {0.0, static_cast<double>(s["first_class"] + s["classes"] + 3), 2};
 }
 
-Family statistics() {
+Family cross_entropy_statistics() {
   Family f{.operation = RT_OP_CROSS_ENTROPY_STATISTICS, .parameters = row_parameters()};
   f.parameters.push_back(choice("first_class", {0, 3, 40}));
   f.build = [](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
@@ -126,7 +126,7 @@ Family statistics() {
   return f;
 }
 
-Family merge() {
+Family cross_entropy_merge() {
   Family f{.operation = RT_OP_CROSS_ENTROPY_MERGE, .parameters = weighted_parameters()};
   f.build = [](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
     return Builder(RT_OP_CROSS_ENTROPY_MERGE, dtype, "")
@@ -140,7 +140,7 @@ Family merge() {
   return f;
 }
 
-Family backward_apply() {
+Family cross_entropy_backward_apply() {
   Family f{.operation = RT_OP_CROSS_ENTROPY_BACKWARD_APPLY, .parameters = weighted_parameters()};
   f.parameters.push_back(choice("first_class", {0, 3, 40}));
   f.build = [](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
@@ -190,9 +190,9 @@ void add_losses(Families& families) {
   families.push_back(classification_family(RT_OP_CROSS_ENTROPY_BACKWARD, true));
   families.push_back(classification_family(RT_OP_CORRECT_COUNT, false));
   families.push_back(with_gradient());
-  families.push_back(statistics());
-  families.push_back(merge());
-  families.push_back(backward_apply());
+  families.push_back(cross_entropy_statistics());
+  families.push_back(cross_entropy_merge());
+  families.push_back(cross_entropy_backward_apply());
   families.push_back(regression(RT_OP_MEAN_SQUARED_ERROR, false));
   families.push_back(regression(RT_OP_MEAN_SQUARED_ERROR_BACKWARD, true));
 }

@@ -16,7 +16,7 @@ const Values kX{-2.0, 3.0, 11};
 const Values kGamma{0.5, 1.5, 12};
 const Values kPositive{0.5, 2.0};
 
-constexpr double kHuge = 1e10;  // keeps products of four numbers within float32
+constexpr double kHugeNorm = 1e10;  // keeps products of four numbers within float32
 
 // x [n, c], [n, inner, c] or [n, inner, inner2, c]
 std::vector<Parameter> x_parameters() {
@@ -82,7 +82,7 @@ Family norm(const char* operation,
             const std::function<std::optional<Case>(const Sizes&, rt_dtype)>& build) {
   Family f{.operation = operation, .parameters = x_parameters()};
   f.build = build;
-  f.huge = kHuge;
+  f.huge = kHugeNorm;
   f.not_finite = NotFinite::kAny;
   return f;
 }
@@ -169,38 +169,38 @@ void add_rms_norm(Families& families) {
 
 // Every n-th row is padding; 0: none.
 Parameter padding_parameter() { return choice("padding", {0, 0, 0, 3, 2, 1}); }
-Values weights_of(const Sizes& s) { return {0.1, 1.0, 1, s["padding"]}; }
+Values sample_weights(const Sizes& s) { return {0.1, 1.0, 1, s["padding"]}; }
 Dims moments_of(const Sizes& s) { return {2 * s["c"] + 1}; }
 
-std::optional<Case> statistics(const Sizes& s, rt_dtype dtype) {
+std::optional<Case> batch_norm_statistics(const Sizes& s, rt_dtype dtype) {
   return Builder(RT_OP_BATCH_NORM_STATISTICS, dtype, "")
       .in(x_of(s), kX)
-      .wide_in({s["n"]}, weights_of(s))
+      .wide_in({s["n"]}, sample_weights(s))
       .wide_out({1, 2 * s["c"] + 1})
       .get();
 }
 
-std::optional<Case> apply(const Sizes& s, rt_dtype dtype) {
+std::optional<Case> batch_norm_apply(const Sizes& s, rt_dtype dtype) {
   const Dims c = {s["c"]};
   Builder b(RT_OP_BATCH_NORM_APPLY, dtype, "");
   b.in(x_of(s), kX).wide_in(c, kGamma).wide_in(c).wide_in(moments_of(s), kPositive).out(x_of(s));
   return b.number(RT_ATTR_EPSILON, epsilon_of(s)).get();
 }
 
-std::optional<Case> backward_statistics(const Sizes& s, rt_dtype dtype) {
+std::optional<Case> batch_norm_backward_statistics(const Sizes& s, rt_dtype dtype) {
   Builder b(RT_OP_BATCH_NORM_BACKWARD_STATISTICS, dtype, "");
   b.in(x_of(s)).in(x_of(s), kX).wide_in(moments_of(s), kPositive).wide_out({1, 2 * s["c"]});
   return b.number(RT_ATTR_EPSILON, epsilon_of(s)).get();
 }
 
-std::optional<Case> backward_apply(const Sizes& s, rt_dtype dtype) {
+std::optional<Case> batch_norm_backward_apply(const Sizes& s, rt_dtype dtype) {
   Builder b(RT_OP_BATCH_NORM_BACKWARD_APPLY, dtype, "");
   b.in(x_of(s)).in(x_of(s), kX).wide_in({s["c"]}, kGamma).wide_in(moments_of(s), kPositive);
-  b.wide_in({2 * s["c"]}).wide_in({s["n"]}, weights_of(s)).out(x_of(s));
+  b.wide_in({2 * s["c"]}).wide_in({s["n"]}, sample_weights(s)).out(x_of(s));
   return b.number(RT_ATTR_EPSILON, epsilon_of(s)).get();
 }
 
-Family merge() {
+Family batch_norm_merge() {
   Family f{.operation = RT_OP_BATCH_NORM_MERGE,
            .parameters = {size("parts", 20), size("c", 140),
                           choice("without_samples", {0, 0, 2, 1}), flag("one_part")}};
@@ -217,23 +217,23 @@ Family merge() {
         .number(RT_ATTR_MOMENTUM, 0.2)
         .get();
   };
-  f.huge = kHuge;
+  f.huge = kHugeNorm;
   f.not_finite = NotFinite::kAny;
   f.finite_inputs = [](const Sizes&) { return 1u; };
   return f;
 }
 
 void add_batch_norm_parts(Families& families) {
-  families.push_back(norm(RT_OP_BATCH_NORM_STATISTICS, statistics));
+  families.push_back(norm(RT_OP_BATCH_NORM_STATISTICS, batch_norm_statistics));
   families.back().parameters.push_back(padding_parameter());
   // The contract wants finite padding.
   families.back().finite_inputs = [](const Sizes& s) { return s["padding"] > 0 ? 1u : 0u; };
-  families.push_back(norm(RT_OP_BATCH_NORM_APPLY, apply));
-  families.push_back(norm(RT_OP_BATCH_NORM_BACKWARD_STATISTICS, backward_statistics));
-  families.push_back(norm(RT_OP_BATCH_NORM_BACKWARD_APPLY, backward_apply));
+  families.push_back(norm(RT_OP_BATCH_NORM_APPLY, batch_norm_apply));
+  families.push_back(norm(RT_OP_BATCH_NORM_BACKWARD_STATISTICS, batch_norm_backward_statistics));
+  families.push_back(norm(RT_OP_BATCH_NORM_BACKWARD_APPLY, batch_norm_backward_apply));
   families.back().ends_with_count = 1u << 3;  // the n of `moments` divides the sums
   families.back().parameters.push_back(padding_parameter());
-  families.push_back(merge());
+  families.push_back(batch_norm_merge());
 }
 
 }  // namespace
