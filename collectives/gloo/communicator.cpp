@@ -36,7 +36,8 @@ Communicator::Communicator(const rt_host& host, const Membership& membership,
     : host_(host),
       membership_(membership),
       names_(std::move(names)),
-      mesh_(std::make_shared<Mesh>(host, membership, device, deadline)),
+      mesh_(std::make_shared<Mesh>(
+          host, membership, names_[static_cast<std::size_t>(membership.rank)], device, deadline)),
       liveness_(mesh_->transport(), mesh_->rank, mesh_->size),
       last_word_(kLeaves) {
   if (mesh_->size == 1) return;
@@ -60,7 +61,7 @@ void Communicator::watch() {
       for (int rank = 0; rank < mesh_->size; ++rank) {
         const int32_t reason = mesh_->leave_reason(rank);
         if (reason != 0 && reason != kLeaves) fail_lost("");
-        if (reason == kLeaves && mesh_->all_reduces() != nullptr) mesh_->all_reduces()->leave(rank);
+        if (reason == kLeaves) mesh_->has_left(rank);
       }
     }
   } catch (const std::exception&) {
@@ -107,7 +108,7 @@ void Communicator::fail_because() {
   } catch (const Disagreement& e) {
     fail_disagreeing(e.peer, e.what());
   } catch (const shared_memory::Disagreement& e) {
-    fail_disagreeing(e.peer, e.what());
+    fail_disagreeing(mesh_->hosts().mine()[static_cast<std::size_t>(e.peer)], e.what());
   } catch (const shared_memory::Missing& e) {
     fail_lost(e.what());
   } catch (const ::gloo::IoException& e) {
@@ -202,9 +203,10 @@ std::shared_ptr<Completion> Communicator::start(const rt_collective& call) {
   check(call);
   if (const auto error = failure()) throw *error;
   if (is_transfer(call.kind)) return transfer(call);
-  const bool shared = mesh_->all_reduces() != nullptr && mesh_->all_reduces()->takes(call);
+  const bool shared = mesh_->hosts().is_one() && mesh_->host_collectives() != nullptr &&
+                      mesh_->host_collectives()->takes(call);
   liveness_.count_call(shared);
-  if (shared) return all_reduce(call);
+  if (shared) return on_host(call);
   auto completion = std::make_shared<Completion>();
   ++unfinished_;
   lane(-1, 0).enqueue(
@@ -212,9 +214,9 @@ std::shared_ptr<Completion> Communicator::start(const rt_collective& call) {
   return completion;
 }
 
-std::shared_ptr<Completion> Communicator::all_reduce(const rt_collective& call) {
+std::shared_ptr<Completion> Communicator::on_host(const rt_collective& call) {
   auto completion = std::make_shared<Completion>();
-  shared_memory::AllReduces& shared = *mesh_->all_reduces();
+  shared_memory::HostCollectives& shared = *mesh_->host_collectives();
   try {
     completion->shares(shared.start(call));
     ++unfinished_;
@@ -229,7 +231,7 @@ std::shared_ptr<Completion> Communicator::all_reduce(const rt_collective& call) 
 // Lets the lane carry out an all-reduce in shared memory.
 void Communicator::drive(const std::shared_ptr<Completion>& completion) {
   lane(-1, 0).enqueue([this, completion] {
-    run(*completion, [&] { mesh_->all_reduces()->drive(*completion->shared()); });
+    run(*completion, [&] { mesh_->host_collectives()->drive(*completion->shared()); });
   });
 }
 
@@ -239,10 +241,11 @@ void Communicator::release(const std::shared_ptr<Completion>& completion) {
 
 // Waits for the completion; carries out an all-reduce in shared memory.
 bool Communicator::wait_until(Completion& completion, mesh::Deadline deadline) {
-  if (completion.shared() != nullptr && !completion.is_done()) {
+  if (completion.shared() != nullptr && !completion.is_done() &&
+      mesh_->host_collectives()->is_sent(*completion.shared())) {
     std::optional<Error> error;
     try {
-      shared_memory::AllReduces& shared = *mesh_->all_reduces();
+      shared_memory::HostCollectives& shared = *mesh_->host_collectives();
       if (!shared.wait(*completion.shared(), deadline)) return false;
     } catch (const std::exception&) {
       fail_because();
@@ -329,7 +332,7 @@ std::unique_ptr<Communicator> Communicator::split(int32_t color, int32_t key,
   call.count = 2;
   call.memory_kind = RT_MEMORY_PINNED_HOST;
   const auto gathered = start(call);
-  if (!gathered->wait(deadline)) {
+  if (!wait_until(*gathered, deadline)) {
     fail(Error(RT_ERROR_TIMEOUT, "not all ranks came to the split", RT_SCOPE_COMMUNICATOR),
          kGaveUp);
     gathered->wait(mesh::Deadline::max());  // throws once no thread writes to `all` any more
@@ -344,6 +347,7 @@ std::unique_ptr<Communicator> Communicator::split(int32_t color, int32_t key,
   std::sort(members.begin(), members.end());
   Membership membership;
   membership.shares_memory = membership_.shares_memory;
+  membership.ranks_per_host = membership_.ranks_per_host;
   membership.size = static_cast<int>(members.size());
   membership.prefix =
       membership_.prefix + "/split" + std::to_string(number) + "/" + std::to_string(color);

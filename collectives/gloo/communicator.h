@@ -24,8 +24,9 @@ class Work;
 
 // The caller serializes all calls except abort and failure, which any thread may call.
 //
-// Collectives run one after the other in one lane (lane.h), except small all-reduces of ranks on
-// one machine, which the thread that waits for them carries out (collectives/shared_memory).
+// Collectives run one after the other in one lane (lane.h), except those that ranks on one machine
+// carry out through shared memory (collectives/shared_memory): if the others need nothing more of
+// this rank, the thread that waits for them does that, otherwise also the lane.
 // enqueue itself starts sends and receives; a lane for each peer and direction waits for them. A
 // watcher thread sleeps until a peer says that it leaves, or its connection breaks.
 class Communicator : public rt::sdk::CommunicatorBase {
@@ -61,7 +62,7 @@ class Communicator : public rt::sdk::CommunicatorBase {
   void check(const rt_collective& call);
   std::shared_ptr<Completion> start(const rt_collective& call);
   std::shared_ptr<Completion> transfer(const rt_collective& call);
-  std::shared_ptr<Completion> all_reduce(const rt_collective& call);
+  std::shared_ptr<Completion> on_host(const rt_collective& call);
   void drive(const std::shared_ptr<Completion>& completion);
   bool wait_until(Completion& completion, mesh::Deadline deadline);
   Lane& lane(int peer, int kind);

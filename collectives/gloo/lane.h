@@ -13,7 +13,7 @@
 #include <optional>
 #include <thread>
 
-#include "collectives/shared_memory/all_reduce.h"
+#include "collectives/shared_memory/host_collectives.h"
 #include "rt/sdk/error.h"
 
 namespace collectives::gloo {
@@ -21,7 +21,7 @@ namespace collectives::gloo {
 // The outcome of a task. Thread-safe but for shares().
 class Completion {
  public:
-  using Shared = std::shared_ptr<shared_memory::AllReduces::Operation>;
+  using Shared = std::shared_ptr<shared_memory::HostCollectives::Operation>;
 
   // Sets the outcome; nullopt: success. Does nothing if it is set already. Before it is set,
   // `unfinished` becomes less by 1: a caller who waits may destroy the communicator right after.

@@ -23,7 +23,8 @@ using Milliseconds = std::chrono::milliseconds;
 constexpr uint64_t kGreetingSlot = uint64_t{0x51} << 56;
 constexpr uint64_t kLeaveSlot = uint64_t{0x52} << 56;
 constexpr uint64_t kAcknowledgeSlot = uint64_t{0x54} << 56;
-// A greeting says whether its rank shares the segment of rank 0.
+constexpr uint64_t kSegmentSlot = uint64_t{0x53} << 56;
+// A greeting says whether its rank has opened the segment of its machine.
 constexpr char kApart = 1, kShares = 2;
 
 Milliseconds left(mesh::Deadline deadline) {
@@ -125,28 +126,45 @@ std::vector<mesh::Endpoint> fetch_all(const rt_host& host, const Membership& mem
 struct Peers {
   std::vector<mesh::Socket> sockets;  // by rank
   std::vector<mesh::PeerMemory> memories;
-  shared_memory::Segment segment;  // of rank 0; empty if this rank cannot share it
+  Hosts hosts;
 };
 
-Peers connect(const rt_host& host, const Membership& membership, const Device& device,
+// Ranks that do not know their machine have one each.
+Hosts hosts_of(const std::vector<mesh::Endpoint>& endpoints, int rank) {
+  Hosts hosts;
+  std::vector<uint64_t> machines;
+  for (std::size_t i = 0; i < endpoints.size(); ++i) {
+    const uint64_t machine = endpoints[i].machine;
+    const auto known = std::find(machines.begin(), machines.end(), machine);
+    const bool is_new = machine == 0 || known == machines.end();
+    const std::size_t host =
+        is_new ? machines.size() : static_cast<std::size_t>(known - machines.begin());
+    if (is_new) {
+      machines.push_back(machine);
+      hosts.ranks.emplace_back();
+    }
+    if (static_cast<int>(i) == rank) {
+      hosts.own = host;
+      hosts.index = hosts.ranks[host].size();
+    }
+    hosts.ranks[host].push_back(static_cast<int>(i));
+  }
+  return hosts;
+}
+
+Peers connect(const rt_host& host, const Membership& membership, int name, const Device& device,
               const mesh::Token& token, mesh::Deadline deadline) {
   mesh::Listener listener(device.address, device.address_bytes, membership.rank, membership.size);
   mesh::Endpoint own = listener.endpoint();
   own.memory = token.card();
-  shared_memory::Segment segment;
-  if (membership.rank == 0 && membership.shares_memory) {
-    segment =
-        shared_memory::Segment::make(shared_memory::AllReduces::segment_bytes(membership.size));
-    own.segment = segment.card();
-  }
+  own.machine = membership.ranks_per_host == 0
+                    ? own.memory.machine
+                    : static_cast<uint64_t>(name / membership.ranks_per_host) + 1;
   publish(host, membership, own);
   const std::vector<mesh::Endpoint> endpoints = fetch_all(host, membership, deadline, own);
   mesh::Listener::Connections made = listener.connect(endpoints, deadline);
   if (made.missing.empty()) {
-    if (membership.rank != 0 && membership.shares_memory)
-      segment = shared_memory::Segment::open(
-          endpoints[0].segment, shared_memory::AllReduces::segment_bytes(membership.size));
-    Peers peers{std::move(made.sockets), {}, std::move(segment)};
+    Peers peers{std::move(made.sockets), {}, hosts_of(endpoints, membership.rank)};
     for (const mesh::Endpoint& peer : endpoints) peers.memories.emplace_back(peer.memory);
     return peers;
   }
@@ -163,43 +181,79 @@ void append(std::string& list, const std::string& item) {
   list += (list.empty() ? "" : ", ") + item;
 }
 
-Mesh::Mesh(const rt_host& host, const Membership& membership, const Device& device,
+Mesh::Mesh(const rt_host& host, const Membership& membership, int name, const Device& device,
            mesh::Deadline deadline)
     : ::gloo::Context(membership.rank, membership.size),
       place_(device),
       leave_reasons_(static_cast<std::size_t>(membership.size)) {
   Peers peers;
   peers.sockets.resize(1);
-  if (size > 1) peers = connect(host, membership, device, token_, deadline);
+  if (size > 1) peers = connect(host, membership, name, device, token_, deadline);
   transport_ = std::make_shared<Transport>(device.progress, rank, std::move(peers.sockets),
                                            peers.memories, token_);
   transportContext_ = transport_;
-  if (size > 1) greet(membership, std::move(peers.segment), deadline);
+  hosts_ = std::move(peers.hosts);
+  if (size > 1) join(membership, deadline);
 }
 
 // All ranks have joined once all have sent a greeting. A rank posts the receives of notices of
 // leaving before it sends its greeting, so that notices of leaving can be sent at any time
 // afterwards.
-void Mesh::greet(const Membership& membership, shared_memory::Segment segment,
-                 mesh::Deadline deadline) {
-  char mine = segment ? kShares : kApart;
-  std::vector<char> greeted(static_cast<std::size_t>(size));  // by rank
+void Mesh::greet(char mine, std::vector<char>& greeted, mesh::Deadline deadline) {
   const auto send = transport_->make_lasting_buffer(&mine, 1);
   const auto receive = transport_->make_lasting_buffer(greeted.data(), greeted.size());
   notices_ = transport_->createUnboundBuffer(leave_reasons_.data(),
                                              leave_reasons_.size() * sizeof(int32_t));
   acknowledgements_ = transport_->make_lasting_buffer(leave_reasons_.data(), 1);
+  for (int peer = 0; peer < size; ++peer) {
+    if (peer == rank) continue;
+    notices_->recv(peer, kLeaveSlot, static_cast<std::size_t>(peer) * sizeof(int32_t),
+                   sizeof(int32_t));
+    acknowledgements_->send(peer, kAcknowledgeSlot);
+    receive->recv(peer, kGreetingSlot, static_cast<std::size_t>(peer), 1);
+    send->send(peer, kGreetingSlot);
+  }
+  for (int i = 0; i < size - 1; ++i) receive->waitRecv(left(deadline));
+  for (int i = 0; i < size - 1; ++i) send->waitSend(left(deadline));
+  greeted[static_cast<std::size_t>(rank)] = mine;
+}
+
+// The first rank of each machine makes a segment and tells the others of its machine where it is.
+shared_memory::Segment Mesh::segment_of_host(const Membership& membership,
+                                             mesh::Deadline deadline) {
+  using shared_memory::Segment;
+  const std::vector<int>& mine = hosts_.mine();
+  const std::size_t bytes =
+      shared_memory::HostCollectives::segment_bytes(static_cast<int>(mine.size()));
+  Segment segment;
+  shared_memory::SegmentCard card;
+  const auto buffer = transport_->make_lasting_buffer(&card, sizeof(card));
+  if (hosts_.index == 0) {
+    if (membership.shares_memory) segment = Segment::make(bytes);
+    card = segment.card();
+    for (std::size_t i = 1; i < mine.size(); ++i) buffer->send(mine[i], kSegmentSlot);
+    for (std::size_t i = 1; i < mine.size(); ++i) buffer->waitSend(left(deadline));
+  } else {
+    buffer->recv(mine[0], kSegmentSlot);
+    buffer->waitRecv(left(deadline));
+    if (membership.shares_memory) segment = Segment::open(card, bytes);
+  }
+  return segment;
+}
+
+void Mesh::join(const Membership& membership, mesh::Deadline deadline) {
+  std::vector<char> greeted(static_cast<std::size_t>(size));  // by rank
+  const bool alone = hosts_.mine().size() == 1;
   try {
-    for (int peer = 0; peer < size; ++peer) {
-      if (peer == rank) continue;
-      notices_->recv(peer, kLeaveSlot, static_cast<std::size_t>(peer) * sizeof(int32_t),
-                     sizeof(int32_t));
-      acknowledgements_->send(peer, kAcknowledgeSlot);
-      receive->recv(peer, kGreetingSlot, static_cast<std::size_t>(peer), 1);
-      send->send(peer, kGreetingSlot);
-    }
-    for (int i = 0; i < size - 1; ++i) receive->waitRecv(left(deadline));
-    for (int i = 0; i < size - 1; ++i) send->waitSend(left(deadline));
+    shared_memory::Segment segment;
+    if (!alone) segment = segment_of_host(membership, deadline);
+    greet(alone || segment ? kShares : kApart, greeted, deadline);
+    segment.close_file();
+    hosts_share_ = std::count(greeted.begin(), greeted.end(), kShares) == size;
+    if (hosts_share_ && !alone)
+      host_collectives_ = std::make_unique<shared_memory::HostCollectives>(
+          std::move(segment), static_cast<int>(hosts_.index),
+          static_cast<int>(hosts_.mine().size()));
   } catch (const ::gloo::IoException& e) {
     const bool late = Clock::now() >= deadline;
     std::string ranks;
@@ -210,23 +264,27 @@ void Mesh::greet(const Membership& membership, shared_memory::Segment segment,
     if (late) throw timeout_error(membership, ranks, "connected but did not greet");
     throw lost_error(membership, ranks, e.what());
   }
-  segment.close_file();
-  greeted[static_cast<std::size_t>(rank)] = mine;
-  if (std::count(greeted.begin(), greeted.end(), kShares) == size)
-    all_reduces_ = std::make_unique<shared_memory::AllReduces>(std::move(segment), rank, size);
 }
 
 void Mesh::interrupt() {
   transport_->interrupt();
-  if (all_reduces_) all_reduces_->interrupt();
+  if (host_collectives_) host_collectives_->interrupt();
 }
 
-char* Mesh::scratch(std::size_t bytes) {
-  if (bytes > scratch_bytes_) {
-    scratch_ = std::make_unique_for_overwrite<char[]>(bytes);
-    scratch_bytes_ = bytes;
+void Mesh::has_left(int peer) {
+  const std::vector<int>& mine = hosts_.mine();
+  const auto place = std::find(mine.begin(), mine.end(), peer);
+  if (host_collectives_ && place != mine.end())
+    host_collectives_->leave(static_cast<int>(place - mine.begin()));
+}
+
+char* Mesh::scratch(Scratch which, std::size_t bytes) {
+  auto& scratch = scratch_[which];
+  if (bytes > scratch.bytes) {
+    scratch.memory = std::make_unique_for_overwrite<char[]>(bytes);
+    scratch.bytes = bytes;
   }
-  return scratch_.get();
+  return scratch.memory.get();
 }
 
 int32_t Mesh::leave_reason(int peer) {

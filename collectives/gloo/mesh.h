@@ -26,7 +26,16 @@ struct Membership {
   int rank = 0;
   int size = 1;
   std::string prefix;         // prefix of the keys, unique to the communicator
-  bool shares_memory = true;  // whether small all-reduces may use shared memory
+  bool shares_memory = true;  // whether ranks of one machine may use shared memory
+  int ranks_per_host = 0;     // 0: as it is; else machines are made up for an experiment
+};
+
+// On which machines the ranks of a communicator are. All ranks have the same list.
+struct Hosts {
+  std::vector<std::vector<int>> ranks;  // of each machine, in ascending order
+  std::size_t own = 0, index = 0;       // this rank is ranks[own][index]
+  const std::vector<int>& mine() const { return ranks[own]; }
+  bool is_one() const { return ranks.size() == 1; }
 };
 
 // Gloo's context over Transport. It replaces rendezvous::Context of Gloo, which applies its timeout
@@ -34,21 +43,28 @@ struct Membership {
 class Mesh : public ::gloo::Context {
  public:
   // Returns when all ranks are connected and have said so. Throws rt::sdk::Error; RT_ERROR_TIMEOUT,
-  // with the missing ranks, once the deadline has passed.
-  Mesh(const rt_host& host, const Membership& membership, const Device& device,
+  // with the missing ranks, once the deadline has passed. `name` is the number of this rank in the
+  // communicator that was created first.
+  Mesh(const rt_host& host, const Membership& membership, int name, const Device& device,
        mesh::Deadline deadline);
 
   Transport& transport() { return *transport_; }
-  // The all-reduces in shared memory, if all ranks are on one machine and could open it; else
-  // nullptr.
-  shared_memory::AllReduces* all_reduces() { return all_reduces_.get(); }
-  // Transport::interrupt(), and the same for all_reduces().
+  const Hosts& hosts() const { return hosts_; }
+  // What the ranks of this machine do through shared memory; nullptr if this is its only rank.
+  // Only if hosts_share().
+  shared_memory::HostCollectives* host_collectives() { return host_collectives_.get(); }
+  // Whether the ranks of each machine share memory; all ranks have the same answer.
+  bool hosts_share() const { return hosts_share_; }
+  // Transport::interrupt(), and the same for host_collectives().
   void interrupt();
+  // Tells host_collectives() that a rank has left.
+  void has_left(int peer);
   const Device& device() const { return place_; }
 
-  // Memory for the running collective. It is kept for the next one, because fresh pages cost as
-  // much as sending them.
-  char* scratch(std::size_t bytes);
+  // Memory for the running collective: that of its reduction, and that between its steps. It is
+  // kept for the next one, because fresh pages cost as much as sending them.
+  enum Scratch { kReduction, kBetweenSteps };
+  char* scratch(Scratch which, std::size_t bytes);
 
   // The reason that `rank` gave when it left (its reason for leaving, never 0), or 0 if it has not
   // left.
@@ -61,14 +77,20 @@ class Mesh : public ::gloo::Context {
   void leave(int32_t leave_reason);
 
  private:
-  void greet(const Membership& membership, shared_memory::Segment segment, mesh::Deadline deadline);
+  void join(const Membership& membership, mesh::Deadline deadline);
+  shared_memory::Segment segment_of_host(const Membership& membership, mesh::Deadline deadline);
+  void greet(char mine, std::vector<char>& greeted, mesh::Deadline deadline);
 
   const Device place_;
   mesh::Token token_;  // outlives the connections, which revoke it
   std::shared_ptr<Transport> transport_;
-  std::unique_ptr<shared_memory::AllReduces> all_reduces_;
-  std::unique_ptr<char[]> scratch_;
-  std::size_t scratch_bytes_ = 0;
+  std::unique_ptr<shared_memory::HostCollectives> host_collectives_;
+  Hosts hosts_;
+  bool hosts_share_ = false;
+  struct {
+    std::unique_ptr<char[]> memory;
+    std::size_t bytes = 0;
+  } scratch_[2];
   std::vector<int32_t> leave_reasons_;  // by rank; written by the I/O thread
   std::unique_ptr<::gloo::transport::UnboundBuffer> notices_, acknowledgements_;
 };

@@ -31,14 +31,13 @@ void wait_sends(Buffer& buffer, std::size_t& count) {
 
 }  // namespace
 
-Reduction::Reduction(Mesh& mesh, const rt_collective& call, std::vector<Range> parts)
+Reduction::Reduction(Mesh& mesh, std::vector<int> ranks, const Sum& sum, std::vector<Range> parts)
     : mesh_(mesh),
-      rank_(mesh.rank),
-      size_(mesh.size),
-      parts_(std::move(parts)),
-      element_(bytes_of(call.dtype)),
-      combine_(combine_of(call.dtype, call.reduction)),
-      send_(static_cast<const char*>(call.send)) {
+      ranks_(std::move(ranks)),
+      sum_(sum),
+      rank_(static_cast<int>(std::find(ranks_.begin(), ranks_.end(), mesh.rank) - ranks_.begin())),
+      size_(static_cast<int>(ranks_.size())),
+      parts_(std::move(parts)) {
   std::size_t largest = 0, end = 0;
   for (const Range& part : parts_) {
     largest = std::max(largest, part.count);
@@ -49,12 +48,12 @@ Reduction::Reduction(Mesh& mesh, const rt_collective& call, std::vector<Range> p
   if (size_ == 1) return;
   const std::size_t most =
       std::max(kSegmentBytes / static_cast<std::size_t>(size_ - 1), kLeastSegmentBytes);
-  if (!overlapping_) segment_ = even_segment(largest, most / element_);
-  const std::size_t half = segment_ * element_ * static_cast<std::size_t>(size_ - 1);
-  char* scratch = mesh_.scratch(2 * half);
+  if (!overlapping_) segment_ = even_segment(largest, most / sum_.element);
+  const std::size_t half = segment_ * sum_.element * static_cast<std::size_t>(size_ - 1);
+  char* scratch = mesh_.scratch(Mesh::kReduction, 2 * half);
   received_ = {mesh_.createUnboundBuffer(scratch, half),
                mesh_.createUnboundBuffer(scratch + half, half)};
-  input_ = mesh_.createUnboundBuffer(const_cast<char*>(send_), end * element_);
+  input_ = mesh_.createUnboundBuffer(const_cast<void*>(sum_.send), end * sum_.element);
 }
 
 std::size_t Reduction::segments(int rank) const {
@@ -70,20 +69,19 @@ Range Reduction::segment(int rank, std::size_t index) const {
 }
 
 void Reduction::post_receives(std::size_t index) {
-  const std::size_t bytes = segment(rank_, index).count * element_;
+  const std::size_t bytes = segment(rank_, index).count * sum_.element;
   for (int distance = 1; bytes > 0 && distance < size_; ++distance) {
-    const int peer = (rank_ - distance + size_) % size_;
-    received_[index % 2]->recv(peer, kPartSlot,
-                               static_cast<std::size_t>(distance - 1) * segment_ * element_, bytes);
+    received_[index % 2]->recv(peer(-distance), kPartSlot,
+                               static_cast<std::size_t>(distance - 1) * segment_ * sum_.element,
+                               bytes);
   }
 }
 
 void Reduction::post_sends(std::size_t index) {
   for (int distance = 1; distance < size_; ++distance) {
-    const int peer = (rank_ + distance) % size_;
-    const Range range = segment(peer, index);
+    const Range range = segment(member(distance), index);
     if (range.count == 0) continue;
-    input_->send(peer, kPartSlot, range.begin * element_, range.count * element_);
+    input_->send(peer(distance), kPartSlot, range.begin * sum_.element, range.count * sum_.element);
     ++sends_;
   }
 }
@@ -94,33 +92,32 @@ void Reduction::combine(std::size_t index, void* result) {
   for (int i = 1; i < size_; ++i) received_[index % 2]->waitRecv();
   if (overlapping_) wait_sends(input_, sends_);  // `result` may lie in data still being sent
   std::vector<const void*> sources(static_cast<std::size_t>(size_));
-  sources[static_cast<std::size_t>(rank_)] = send_ + range.begin * element_;
+  sources[static_cast<std::size_t>(rank_)] =
+      static_cast<const char*>(sum_.send) + range.begin * sum_.element;
   for (int distance = 1; distance < size_; ++distance) {
-    const int peer = (rank_ - distance + size_) % size_;
-    sources[static_cast<std::size_t>(peer)] =
+    sources[static_cast<std::size_t>(member(-distance))] =
         static_cast<const char*>(received_[index % 2]->ptr) +
-        static_cast<std::size_t>(distance - 1) * segment_ * element_;
+        static_cast<std::size_t>(distance - 1) * segment_ * sum_.element;
   }
-  combine_(static_cast<char*>(result) + index * segment_ * element_, sources.data(), sources.size(),
-           range.count);
+  sum_.combine(static_cast<char*>(result) + index * segment_ * sum_.result_element, sources.data(),
+               sources.size(), range.count, sum_.divisor);
 }
 
 void Reduction::post_result_receives(std::size_t index) {
   for (int distance = 1; shares_with(rank_) && distance < size_; ++distance) {
-    const int peer = (rank_ - distance + size_) % size_;
-    const Range range = segment(peer, index);
+    const Range range = segment(member(-distance), index);
     if (range.count == 0) continue;
-    output_->recv(peer, kResultSlot, range.begin * element_, range.count * element_);
+    output_->recv(peer(-distance), kResultSlot, range.begin * sum_.result_element,
+                  range.count * sum_.result_element);
     ++result_receives_;
   }
 }
 
 void Reduction::post_results(std::size_t index) {
-  const std::size_t bytes = segment(rank_, index).count * element_;
+  const std::size_t bytes = segment(rank_, index).count * sum_.result_element;
   for (int distance = 1; bytes > 0 && distance < size_; ++distance) {
-    const int peer = (rank_ + distance) % size_;
-    if (!shares_with(peer)) continue;
-    result_->send(peer, kResultSlot, index * segment_ * element_, bytes);
+    if (!shares_with(member(distance))) continue;
+    result_->send(peer(distance), kResultSlot, index * segment_ * sum_.result_element, bytes);
     ++result_sends_;
   }
 }
@@ -150,10 +147,10 @@ void Reduction::run_and_share(void* result, void* whole, int root) {
     const auto end = std::max_element(
         parts_.begin(), parts_.end(),
         [](const Range& a, const Range& b) { return a.begin + a.count < b.begin + b.count; });
-    result_ =
-        mesh_.createUnboundBuffer(result, parts_[static_cast<std::size_t>(rank_)].count * element_);
+    result_ = mesh_.createUnboundBuffer(
+        result, parts_[static_cast<std::size_t>(rank_)].count * sum_.result_element);
     if (whole != nullptr)
-      output_ = mesh_.createUnboundBuffer(whole, (end->begin + end->count) * element_);
+      output_ = mesh_.createUnboundBuffer(whole, (end->begin + end->count) * sum_.result_element);
   }
   run(result);
 }

@@ -19,7 +19,7 @@
 #include "collectives/mesh/liveness_check.h"
 #include "collectives/mesh/peer_memory.h"
 #include "collectives/mesh/progress_thread.h"
-#include "collectives/shared_memory/all_reduce.h"
+#include "collectives/shared_memory/host_collectives.h"
 #include "connection.h"
 
 namespace collectives::gloo {

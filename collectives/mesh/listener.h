@@ -13,7 +13,6 @@
 
 #include "collectives/mesh/peer_memory.h"
 #include "collectives/mesh/socket.h"
-#include "collectives/shared_memory/segment.h"
 
 namespace collectives::mesh {
 
@@ -25,8 +24,8 @@ struct Endpoint {
   uint32_t address_bytes = 0;
   sockaddr_storage address{};
   std::array<uint8_t, 16> secret{};
+  uint64_t machine = 0;  // the same for ranks that may share memory; 0: with none
   MemoryCard memory{};
-  shared_memory::SegmentCard segment{};  // of rank 0
 };
 
 // A port that is open from the constructor until the end of connect() or of this object.

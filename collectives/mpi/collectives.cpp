@@ -357,11 +357,11 @@ void check_buffers(const Team& team, const rt_collective& call) {
 
 // Collective. Returns nullptr on all ranks if any of them does not want to share memory or cannot
 // open the segment that rank 0 has made.
-std::shared_ptr<shared_memory::AllReduces> share_memory(const Team& team) {
+std::shared_ptr<shared_memory::HostCollectives> share_memory(const Team& team) {
   // For the reason of the ring, no rank shares memory if MPI accesses device memory.
   const bool wants = team.limits.shared_memory && !team.limits.device_memory;
   shared_memory::Segment segment;
-  const std::size_t bytes = shared_memory::AllReduces::segment_bytes(team.size);
+  const std::size_t bytes = shared_memory::HostCollectives::segment_bytes(team.size);
   if (team.rank == 0 && wants) segment = shared_memory::Segment::make(bytes);
   shared_memory::SegmentCard card = segment.card();
   check(MPI_Bcast(&card, sizeof(card), MPI_BYTE, 0, team.comm), "MPI_Bcast");
@@ -370,7 +370,7 @@ std::shared_ptr<shared_memory::AllReduces> share_memory(const Team& team) {
   check(MPI_Allreduce(MPI_IN_PLACE, &all_share, 1, MPI_INT, MPI_MIN, team.comm), "MPI_Allreduce");
   if (all_share == 0) return nullptr;
   segment.close_file();
-  return std::make_shared<shared_memory::AllReduces>(std::move(segment), team.rank, team.size);
+  return std::make_shared<shared_memory::HostCollectives>(std::move(segment), team.rank, team.size);
 }
 
 }  // namespace
@@ -392,7 +392,7 @@ Team team_of(MPI_Comm comm, const Limits& limits) {
   team.ring = !limits.device_memory &&
               (limits.ring == Limits::Ring::kAlways ||
                (limits.ring == Limits::Ring::kBetweenHosts && ranks_of_host < team.size));
-  if (team.size > 1 && ranks_of_host == team.size) team.all_reduces = share_memory(team);
+  if (team.size > 1 && ranks_of_host == team.size) team.host_collectives = share_memory(team);
   return team;
 }
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "collectives/shared_memory/all_reduce.h"
+#include "collectives/shared_memory/host_collectives.h"
 #include "rt/communicator.h"
 
 namespace collectives::mpi {
@@ -20,7 +20,7 @@ struct Limits {
   enum class Ring { kNever, kBetweenHosts, kAlways };
   Ring ring = Ring::kBetweenHosts;  // when large all-reduces use the ring
   bool device_memory = false;       // whether the library accesses device memory
-  bool shared_memory = true;        // whether small all-reduces may use shared memory
+  bool shared_memory = true;        // whether ranks of one machine may share memory
 };
 
 // The ranks of a communicator, and this process's rank among them.
@@ -30,8 +30,8 @@ struct Team {
   int size = 1;
   Limits limits = {};
   bool ring = false;  // whether large all-reduces use the ring
-  // Carries out small all-reduces, if all ranks are on one machine; else nullptr.
-  std::shared_ptr<shared_memory::AllReduces> all_reduces = nullptr;
+  // Carries out what it takes, if all ranks are on one machine; else nullptr.
+  std::shared_ptr<shared_memory::HostCollectives> host_collectives = nullptr;
 };
 
 // Collective over the ranks of `comm`. Does not take ownership of `comm`.

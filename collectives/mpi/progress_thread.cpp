@@ -63,11 +63,11 @@ std::shared_ptr<ProgressThread> ProgressThread::start(const Team& team) {
 std::shared_ptr<Call> ProgressThread::submit(const rt_collective& collective) {
   auto call = std::make_shared<Call>();
   call->collective = collective;
-  if (team_.all_reduces == nullptr || !team_.all_reduces->takes(collective))
+  if (team_.host_collectives == nullptr || !team_.host_collectives->takes(collective))
     return submit(std::move(call));
   if (const auto error = failure()) throw Error(*error);
   try {
-    call->shared = team_.all_reduces->start(collective);
+    call->shared = team_.host_collectives->start(collective);
   } catch (const std::exception&) {
     throw Error(shared_failure());
   }
@@ -75,7 +75,7 @@ std::shared_ptr<Call> ProgressThread::submit(const rt_collective& collective) {
     const std::lock_guard lock(mutex_);
     last_shared_ = call;
   }
-  return team_.all_reduces->is_sent(*call->shared) ? call : submit(call);
+  return team_.host_collectives->is_sent(*call->shared) ? call : submit(call);
 }
 
 std::shared_ptr<Call> ProgressThread::submit(std::function<void()> task, bool meets) {
@@ -99,7 +99,7 @@ std::shared_ptr<Call> ProgressThread::submit(std::shared_ptr<Call> call) {
 bool ProgressThread::advance_shared(Call& call, Clock::time_point deadline) {
   std::optional<Error> error;
   try {
-    if (!team_.all_reduces->wait(*call.shared, deadline)) return false;
+    if (!team_.host_collectives->wait(*call.shared, deadline)) return false;
   } catch (const std::exception&) {
     error = shared_failure();
   }
@@ -163,7 +163,7 @@ void ProgressThread::fail(const Error& error) {
   const std::lock_guard lock(mutex_);
   if (!failure_) failure_ = error;
   wake_.notify_one();
-  if (team_.all_reduces) team_.all_reduces->interrupt();
+  if (team_.host_collectives) team_.host_collectives->interrupt();
 }
 
 void ProgressThread::abort() {
@@ -180,8 +180,8 @@ bool ProgressThread::close() {
   closing_ = true;
   wake_.notify_one();
   const bool ended = finished_.wait_for(lock, 2 * kGrace, [&] { return ended_; });
-  if (team_.all_reduces)
-    team_.all_reduces->interrupt();  // a thread that is left behind may come back
+  if (team_.host_collectives)
+    team_.host_collectives->interrupt();  // a thread that is left behind may come back
   lock.unlock();
   if (ended) {
     thread_.join();

@@ -29,7 +29,7 @@ struct Call {
   std::function<void()> task;  // if set, it runs instead of `collective`
   bool meets = true;           // whether it starts only once all ranks have submitted it
   // The all-reduce in shared memory that it is; nullptr: none.
-  std::shared_ptr<shared_memory::AllReduces::Operation> shared;
+  std::shared_ptr<shared_memory::HostCollectives::Operation> shared;
   Clock::time_point begun = Clock::now();
   bool queued = false;  // whether the progress thread has it
   bool done = false;

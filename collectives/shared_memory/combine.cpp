@@ -52,64 +52,75 @@ T reduce(T a, T b) {
   return add(a, b);
 }
 
-// Two ranks in one pass. `out` may be one of the sources, but no element depends on another one.
-template <typename Type, int32_t Reduction>
-void combine_two(typename Type::Stored* out, const typename Type::Stored* a,
-                 const typename Type::Stored* b, std::size_t count) {
-  using Computed = typename Type::Computed;
+// Two sources in one pass. `out` may be one of the sources, but no element depends on another one.
+template <typename From, typename To, int32_t Reduction>
+void combine_two(typename To::Stored* out, const typename From::Stored* a,
+                 const typename From::Stored* b, std::size_t count) {
+  using Computed = typename From::Computed;
 #pragma GCC ivdep
   for (std::size_t i = 0; i < count; ++i) {
-    Computed sum = reduce<Computed, Reduction>(Type::load(a[i]), Type::load(b[i]));
+    Computed sum = reduce<Computed, Reduction>(From::load(a[i]), From::load(b[i]));
     if constexpr (Reduction == RT_AVERAGE && std::is_integral_v<Computed>) sum /= 2;
     if constexpr (Reduction == RT_AVERAGE && !std::is_integral_v<Computed>) sum *= Computed{0.5};
-    out[i] = Type::store(sum);
+    out[i] = To::store(sum);
   }
 }
 
-template <typename Type, int32_t Reduction>
-void combine(void* out, const void* const* sources, std::size_t ranks, std::size_t count) {
-  using Stored = typename Type::Stored;
-  using Computed = typename Type::Computed;
-  if (ranks == 2) {
-    return combine_two<Type, Reduction>(static_cast<Stored*>(out),
-                                        static_cast<const Stored*>(sources[0]),
-                                        static_cast<const Stored*>(sources[1]), count);
+template <typename From, typename To, int32_t Reduction>
+void combine(void* out, const void* const* sources, std::size_t count_of_sources, std::size_t count,
+             std::size_t ranks) {
+  using Read = typename From::Stored;
+  using Computed = typename From::Computed;
+  // The number of ranks may not fit into the type of small integers.
+  using Divisor = std::conditional_t<std::is_integral_v<Computed>, int64_t, Computed>;
+  if (count_of_sources == 2 && (Reduction != RT_AVERAGE || ranks == 2)) {
+    return combine_two<From, To, Reduction>(static_cast<typename To::Stored*>(out),
+                                            static_cast<const Read*>(sources[0]),
+                                            static_cast<const Read*>(sources[1]), count);
   }
   Computed sums[kBlock];
   for (std::size_t first = 0; first < count; first += kBlock) {
     const std::size_t n = std::min(kBlock, count - first);
-    const auto* source = static_cast<const Stored*>(sources[0]) + first;
-    for (std::size_t i = 0; i < n; ++i) sums[i] = Type::load(source[i]);
-    for (std::size_t rank = 1; rank < ranks; ++rank) {
-      source = static_cast<const Stored*>(sources[rank]) + first;
+    const auto* source = static_cast<const Read*>(sources[0]) + first;
+    for (std::size_t i = 0; i < n; ++i) sums[i] = From::load(source[i]);
+    for (std::size_t s = 1; s < count_of_sources; ++s) {
+      source = static_cast<const Read*>(sources[s]) + first;
       for (std::size_t i = 0; i < n; ++i) {
-        sums[i] = reduce<Computed, Reduction>(sums[i], Type::load(source[i]));
+        sums[i] = reduce<Computed, Reduction>(sums[i], From::load(source[i]));
       }
     }
-    auto* result = static_cast<Stored*>(out) + first;
+    auto* result = static_cast<typename To::Stored*>(out) + first;
     for (std::size_t i = 0; i < n; ++i) {
       if constexpr (Reduction == RT_AVERAGE)
-        sums[i] = static_cast<Computed>(sums[i] / static_cast<Computed>(ranks));
-      result[i] = Type::store(sums[i]);
+        sums[i] = static_cast<Computed>(sums[i] / static_cast<Divisor>(ranks));
+      result[i] = To::store(sums[i]);
     }
   }
 }
 
-template <typename Type>
+template <typename From, typename To>
 Combine choose(int32_t reduction) {
   switch (reduction) {
     case RT_SUM:
-      return combine<Type, RT_SUM>;
+      return combine<From, To, RT_SUM>;
     case RT_AVERAGE:
-      return combine<Type, RT_AVERAGE>;
+      return combine<From, To, RT_AVERAGE>;
     case RT_MIN:
-      return combine<Type, RT_MIN>;
+      return combine<From, To, RT_MIN>;
     case RT_MAX:
-      return combine<Type, RT_MAX>;
+      return combine<From, To, RT_MAX>;
     default:
       throw rt::sdk::Error(RT_ERROR_UNSUPPORTED,
                            rt::sdk::format("reduction %d; expected 1 to 4", reduction));
   }
+}
+
+template <typename Type>
+Combine choose(int32_t reduction, Stage stage) {
+  using Partial = Plain<typename Type::Computed>;
+  if (stage == Stage::kFirst)
+    return choose<Type, Partial>(reduction == RT_AVERAGE ? RT_SUM : reduction);
+  return stage == Stage::kLast ? choose<Partial, Type>(reduction) : choose<Type, Type>(reduction);
 }
 
 rt::sdk::Error unknown(rt_dtype dtype) {
@@ -124,24 +135,29 @@ std::size_t bytes_of(rt_dtype dtype) {
   return bytes;
 }
 
-Combine combine_of(rt_dtype dtype, int32_t reduction) {
+std::size_t partial_bytes_of(rt_dtype dtype) {
+  const bool is_half = dtype == RT_FLOAT16 || dtype == RT_BFLOAT16;
+  return bytes_of(is_half ? RT_FLOAT32 : dtype);
+}
+
+Combine combine_of(rt_dtype dtype, int32_t reduction, Stage stage) {
   switch (dtype) {
     case RT_FLOAT32:
-      return choose<Plain<float>>(reduction);
+      return choose<Plain<float>>(reduction, stage);
     case RT_FLOAT64:
-      return choose<Plain<double>>(reduction);
+      return choose<Plain<double>>(reduction, stage);
     case RT_FLOAT16:
-      return choose<Float16>(reduction);
+      return choose<Float16>(reduction, stage);
     case RT_BFLOAT16:
-      return choose<BFloat16>(reduction);
+      return choose<BFloat16>(reduction, stage);
     case RT_INT32:
-      return choose<Plain<int32_t>>(reduction);
+      return choose<Plain<int32_t>>(reduction, stage);
     case RT_INT64:
-      return choose<Plain<int64_t>>(reduction);
+      return choose<Plain<int64_t>>(reduction, stage);
     case RT_UINT8:
-      return choose<Plain<uint8_t>>(reduction);
+      return choose<Plain<uint8_t>>(reduction, stage);
     case RT_INT8:
-      return choose<Plain<int8_t>>(reduction);
+      return choose<Plain<int8_t>>(reduction, stage);
     default:
       throw unknown(dtype);
   }

@@ -10,7 +10,7 @@ namespace collectives::shared_memory {
 
 inline constexpr rt_option_spec kOption = {
     sizeof(rt_option_spec), RT_OPTION_STRING, "shared_memory", "on",
-    "small all-reduces of ranks on one machine go through shared memory: on, off"};
+    "collectives of ranks on one machine go through shared memory: on, off"};
 
 // Throws rt::sdk::Error (RT_ERROR_INVALID_ARGUMENT) for other values than on and off.
 inline bool is_on(const rt_comm_options& options) {

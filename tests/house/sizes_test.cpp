@@ -30,7 +30,7 @@ constexpr size_t kLongHeaderLines = 150;
 // a number when code goes; when one has to rise, say why in the commit. runtime/README.md has the
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
-    {"plugins/host", 4153},     {"plugins/include", 864},    {"plugins/sdk", 2684},
+    {"plugins/host", 4153},     {"plugins/include", 864},    {"plugins/sdk", 2701},
     {"plugins/validate", 2393}, {"runtime/analysis", 1461},  {"runtime/cli", 3215},
     {"runtime/config", 4175},   {"runtime/data", 6499},      {"runtime/exchange", 1560},
     {"runtime/exec", 4076},     {"runtime/graph", 5486},     {"runtime/launch", 5630},
@@ -48,12 +48,12 @@ const std::map<std::string, size_t> kOtherLines = {
     {"backends/reference", 3324},
     {"backends/rocm", 369},
     {"backends/simulated", 960},
-    {"collectives/gloo", 1788},
+    {"collectives/gloo", 1991},
     {"collectives/local", 867},
-    {"collectives/mesh", 651},
-    {"collectives/mpi", 1235},
+    {"collectives/mesh", 650},
+    {"collectives/mpi", 1223},
     {"collectives/nccl", 710},
-    {"collectives/shared_memory", 580},
+    {"collectives/shared_memory", 736},
     {"plugins/check", 3559},
     {"plugins/conformance", 3933},
     {"plugins/examples", 2838},

@@ -1,6 +1,9 @@
 // The checks that every communicator must pass, on processes joined by Gloo.
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+
 #include "tests/collectives/support/job.h"
 
 namespace collectives::testing {
@@ -17,6 +20,14 @@ TEST(GlooMessages, EveryCase) {
   for (const int ranks : {2, 3})
     expect_success(
         {.command = {CONFORMANCE_RANK, GLOO_PLUGIN, "shared_memory=off"}, .ranks = ranks});
+}
+
+// As on several machines with several ranks each; the last one has fewer than the others.
+TEST(GlooHosts, EveryCase) {
+  for (const auto& [ranks, per_host] : {std::pair(4, 2), {5, 3}})
+    expect_success(
+        {.command = {CONFORMANCE_RANK, GLOO_PLUGIN, "ranks_per_host=" + std::to_string(per_host)},
+         .ranks = ranks});
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, GlooConformance, ::testing::Values(1, 2, 3, 4, 5));

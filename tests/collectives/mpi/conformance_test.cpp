@@ -24,7 +24,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, MpiConformance,
 
 class MpiOptions : public ::testing::TestWithParam<MpiLibrary> {};
 
-// As on several machines, where MPI carries out small all-reduces, too.
+// As on several machines, where MPI carries out everything.
 TEST_P(MpiOptions, WithoutSharedMemory) {
   expect_success(
       mpi_job(GetParam(), 2, {CONFORMANCE_RANK, GetParam().plugin, "shared_memory=off"}));

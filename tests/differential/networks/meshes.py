@@ -55,7 +55,7 @@ def mesh_case(seed):
     if r.random() < 0.6:
         config["comm"]["bucket_mb"] = r.choice((0.0001, 0.001, 0.01))
     if r.random() < 0.25:
-        config["comm"]["backend"] = "gloo"
+        config["comm"].update(backend="gloo", gloo={"ranks_per_host": r.choice((0, 1, 2, 2, 3, 4))})
     if r.random() < 0.3:  # of several batches, for the ranks to share
         case["data"]["validation"] = r.randint(1, 4 * training["global_batch_size"])
     case["data"]["start"] = "own"

@@ -3,8 +3,12 @@
 #define RT_SDK_COMMUNICATOR_H_
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstring>
+#include <string>
+#include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "rt/communicator.h"
@@ -23,6 +27,22 @@ inline const char* option_text(const rt_comm_options& options, const rt_option_s
     if (std::strcmp(options.options[i]->key, spec.key) == 0) return options.options[i]->value;
   }
   return spec.default_value;
+}
+
+// The same of a whole number. Throws Error (RT_ERROR_INVALID_ARGUMENT) unless it is from `least` to
+// 2^30.
+inline int64_t option_number(const rt_comm_options& options, const rt_option_spec& spec,
+                             int64_t least = 1) {
+  constexpr int64_t kMost = 1 << 30;
+  const std::string_view text = option_text(options, spec);
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && value >= least && value <= kMost)
+    return value;
+  throw Error(RT_ERROR_INVALID_ARGUMENT,
+              format("option %s is '%s'; expected a whole number from %lld to %lld", spec.key,
+                     std::string(text).c_str(), static_cast<long long>(least),
+                     static_cast<long long>(kMost)));
 }
 
 // The rows of a plugin that supports every collective with every reduction, also in place.
