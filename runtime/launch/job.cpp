@@ -56,6 +56,7 @@ struct Meeting {
   std::string backend, run_folder, job_folder;
   bool one_process = false;  // see Rank
   watch::RankNames names = watch::RankNames();
+  std::function<int()> questions = nullptr;  // see Job::answer()
 };
 
 plugins::host::CommunicatorOptions communicator_options(const config::Config& config,
@@ -146,6 +147,7 @@ watch::WatchdogOptions watchdog_options(const config::Config& config, const Meet
   o.job_folder = meeting.job_folder;
   o.run_folder = meeting.run_folder;
   o.names = meeting.names;
+  o.questions = meeting.questions;
   o.groups = groups_of(step::mesh_of(config.parallelism, place.world_size));
   using watch::Told;
   // mpiexec ends all ranks once one has ended, perhaps before the one that speaks.
@@ -518,6 +520,10 @@ void Job::agree_on_mesh(
       p.tensor >> p.pipeline;
   p.data = world_size / (p.tensor * p.pipeline);
   p.search = false;
+}
+
+void Job::answer(std::function<int()> questions) {
+  state_->meeting.questions = std::move(questions);
 }
 
 void Job::agree_on_folder(const std::function<std::string()>& make) {

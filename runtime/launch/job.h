@@ -62,6 +62,10 @@ class Job {
   // the exit code of the job.
   int start_processes(const std::vector<std::string>& arguments);
 
+  // Whenever `questions`, a number that grows, has grown, each rank writes its last collectives
+  // into the folder of the run. To be called before join().
+  void answer(std::function<int()> questions);
+
   // Opens the plugins and meets the other processes. Threads may be made from here on.
   void join();
   // With parallelism.search and several ranks: `choose` returns the mesh for `world_size` ranks. It

@@ -199,7 +199,8 @@ void Supervisor::obey(const Order& order) {
   } else if (order.number == SIGKILL) {
     if (++stops_ == 1) asked_ = SIGTERM;
     on_stop(SIGTERM);
-  } else if (std::ranges::find(kStops, order.number) != std::end(kStops)) {
+  } else if (order.number == kQuestion ||
+             std::ranges::find(kStops, order.number) != std::end(kStops)) {
     on_signal(order.number);
   }
 }
@@ -212,6 +213,7 @@ void Supervisor::say_to_launchers(const Order& order) const {
 
 void Supervisor::on_signal(int signal) {
   if (signal == SIGCHLD) return on_deaths();
+  if (signal == kQuestion) return send_to_ranks(signal);
   if (signal == kAfterCheckpoint) {
     if (asked_ == 0) asked_ = signal;
     return send_to_ranks(signal);
@@ -414,7 +416,7 @@ Signals::Signals() {
   sigset_t read, blocked;
   sigemptyset(&read);
   sigaddset(&read, SIGCHLD);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, kAfterCheckpoint, SIGTSTP}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, kAfterCheckpoint, kQuestion, SIGTSTP}) {
     struct sigaction action;
     if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_IGN)
       sigaddset(&read, signal);

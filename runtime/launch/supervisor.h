@@ -22,6 +22,8 @@ bool is_stop_code(int exit_code);
 // The signal that asks ranks to end after their next checkpoint, and the exit code of a rank that
 // has done so.
 inline constexpr int kAfterCheckpoint = SIGUSR1, kEndedAfterCheckpoint = 128 + SIGUSR1;
+// The ranks write for whom they wait.
+inline constexpr int kQuestion = SIGUSR2;
 
 // While this object exists, the signals that a launcher handles are blocked in this thread and in
 // threads made later, and are read from fd(): SIGINT, SIGTERM and SIGHUP, which stop the job,

@@ -172,15 +172,15 @@ void Watchdog::fail(const std::string& error, int broken) {
 
 Watchdog::Phase::Phase(Watchdog& watchdog, const char* what, std::chrono::nanoseconds timeout)
     : watchdog_(watchdog) {
-  watchdog.phase_timeout_ns_ = to_ns(timeout);
-  watchdog.phase_start_ns_ = monotonic_ns();
-  watchdog.phase_ = what;
+  watchdog.phase_.timeout_ns = to_ns(timeout);
+  watchdog.phase_.start_ns = monotonic_ns();
+  watchdog.phase_.what = what;
 }
 
-Watchdog::Phase::~Phase() { watchdog_.phase_ = nullptr; }
+Watchdog::Phase::~Phase() { watchdog_.phase_.what = nullptr; }
 
 Incident Watchdog::pending() const {
-  if (const char* what = phase_) return {.pending = what};
+  if (const char* what = phase_.what) return {.pending = what};
   CollectiveRecord r = recorder_.pending(true);
   if (r.sequence == 0) r = recorder_.pending(false);
   if (r.sequence == 0) return {};
@@ -190,7 +190,7 @@ Incident Watchdog::pending() const {
 // A rank in a phase counts as not waiting, because others may save or join for long.
 std::optional<Incident> Watchdog::waits(std::chrono::nanoseconds at_least) const {
   const CollectiveRecord r = recorder_.pending(true);
-  if (phase_ != nullptr || r.sequence == 0 || monotonic_ns() - r.wait_ns < to_ns(at_least))
+  if (phase_.what != nullptr || r.sequence == 0 || monotonic_ns() - r.wait_ns < to_ns(at_least))
     return std::nullopt;
   return Incident{.pending = describe(r, options_.groups, recorder_.rank()),
                   .late_after_s = 1e-9 * static_cast<double>(to_ns(at_least))};
@@ -199,9 +199,9 @@ std::optional<Incident> Watchdog::waits(std::chrono::nanoseconds at_least) const
 std::optional<Incident> Watchdog::late() const {
   const int64_t now = monotonic_ns();
   int64_t timeout_ns = 0;
-  if (phase_ != nullptr) {
-    timeout_ns = phase_timeout_ns_;
-    if (now - phase_start_ns_ < timeout_ns) return std::nullopt;
+  if (phase_.what != nullptr) {
+    timeout_ns = phase_.timeout_ns;
+    if (now - phase_.start_ns < timeout_ns) return std::nullopt;
   } else {
     // While the rank computes, it cannot see that a collective has completed. Once it waits, two
     // slices are enough to see that.
@@ -368,12 +368,19 @@ void Watchdog::watch() {
   }
 }
 
+// Writes once, however many questions have come since the last look.
+void Watchdog::answer_questions() {
+  const int asked = options_.questions ? options_.questions() : 0;
+  if (std::exchange(answered_, asked) < asked) write_dumps({.rank = recorder_.rank()});
+}
+
 // An alarm counts from the next slice on: this rank may be about to end with an error of its own,
 // which has aborted the communicator of the rank that has raised the alarm.
 // No exception may leave the watchdog's thread, not even std::bad_alloc: the process would end with
 // SIGABRT, or the rank would no longer be watched.
 void Watchdog::look_around() {
   try {
+    answer_questions();
     if (const auto incident = look())
       conclude(*incident);
     else if (link_->alarm() && std::exchange(end_.heard, true))

@@ -140,6 +140,7 @@ class Watchdog {
   std::string write_dumps(const Verdict& verdict) const;
   void leave_shelter();
   void end_at(std::chrono::milliseconds grace, const std::string& words, ExitCode code);
+  void answer_questions();
   void look_around();
   void watch();
 
@@ -158,8 +159,11 @@ class Watchdog {
   bool over_ = false;  // the cause of the end is known; guarded by concluding_
   std::atomic<bool> sheltered_ = false;
   std::atomic<int> silent_ = -1;  // see suspect()
-  std::atomic<const char*> phase_ = nullptr;
-  std::atomic<int64_t> phase_start_ns_ = 0, phase_timeout_ns_ = 0;
+  int answered_ = 0;              // of WatchdogOptions::questions; by the watchdog's thread
+  struct {
+    std::atomic<const char*> what = nullptr;
+    std::atomic<int64_t> start_ns = 0, timeout_ns = 0;
+  } phase_;
   struct {
     std::mutex mutex;            // guards `look`
     std::function<void()> look;  // see attend()

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 
 #include "runtime/error.h"
 #include "runtime/watch/flight_recorder.h"
@@ -29,6 +30,9 @@ struct WatchdogOptions {
   RankNames names = RankNames();  // for messages
   Groups groups = {};  // the communicators by the numbers that FlightRecorder::begin() is given
   Told told = Told::kAll;
+  // A number that grows when this rank is to write its last collectives into run_folder, while the
+  // job goes on. Any thread; may be null.
+  std::function<int()> questions = nullptr;
 };
 
 }  // namespace runtime::watch

@@ -26,7 +26,7 @@ constexpr std::chrono::nanoseconds kPatienceWithDevice = std::chrono::seconds(10
 sigset_t signals_that_are_not_ignored() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
     struct sigaction action;
     if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_IGN)
       sigaddset(&set, signal);
@@ -89,6 +89,11 @@ void StopSignal::take(int signals, int end) {
     const int signal = static_cast<int>(info.ssi_signo);
     if (signal == SIGUSR1) {
       after_checkpoint_ = true;
+      continue;
+    }
+    if (signal == SIGUSR2) {
+      say(signal, texts_.question);
+      ++questions_;
       continue;
     }
     const bool second = first_ != 0;

@@ -1,5 +1,5 @@
 // Turns the signals SIGINT, SIGTERM and SIGHUP into a request to stop that is polled between steps,
-// and SIGUSR1 into a request to stop after the next checkpoint.
+// SIGUSR1 into a request to stop after the next checkpoint, and SIGUSR2 into a question.
 #ifndef RUNTIME_TRAIN_RUN_STOP_SIGNAL_H_
 #define RUNTIME_TRAIN_RUN_STOP_SIGNAL_H_
 
@@ -23,10 +23,10 @@ namespace runtime::train {
 // background jobs) stay ignored.
 class StopSignal {
  public:
-  // The line after the first signal and the one after the second begin with the signal's name,
-  // which these texts follow. Nothing is said for "".
+  // The lines after the first signal that stops, after the second one, and after SIGUSR2 begin with
+  // the signal's name, which these texts follow. Nothing is said for "".
   struct Texts {
-    std::string first, second;
+    std::string first, second, question;
   };
 
   // Throws DeviceError if the system has no file descriptor left.
@@ -41,6 +41,9 @@ class StopSignal {
   int pending() const { return first_; }
   // Whether SIGUSR1 has been received. Does not wait. Any thread.
   bool after_checkpoint() const { return after_checkpoint_; }
+  // How often SIGUSR2 has been received, which asks for what a rank waits. Does not wait. Any
+  // thread.
+  int questions() const { return questions_; }
   // Says that everything is saved, so that the texts are wrong from now on: a launcher that sees
   // one rank end with 128 + the signal sends SIGTERM to those that are still ending. Any thread.
   void everything_is_saved() { saved_ = true; }
@@ -52,7 +55,7 @@ class StopSignal {
   const Texts texts_;
   const AskSilence silence_;
   sigset_t before_;
-  std::atomic<int> first_ = 0;
+  std::atomic<int> first_ = 0, questions_ = 0;
   std::atomic<bool> after_checkpoint_ = false, saved_ = false;
   int end_ = -1;  // an eventfd
   std::thread taker_;

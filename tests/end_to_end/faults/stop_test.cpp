@@ -75,6 +75,23 @@ TEST_P(Ending, AnyOfTheSignalsLetsTheRanksSave) {
   }
 }
 
+// SIGUSR2 asks for whom the ranks wait; the job goes on.
+TEST_P(Ending, AQuestionIsAnsweredByAllRanks) {
+  const Process job = training();
+  job->send(SIGUSR2);
+  for (int rank = 0; rank < 3; ++rank) {
+    const auto file = path("run/rank-" + std::to_string(rank) + "-collectives.json");
+    const auto limit = Clock::now() + seconds(20);
+    while (!std::filesystem::exists(file) && Clock::now() < limit)
+      std::this_thread::sleep_for(milliseconds(20));
+    EXPECT_TRUE(std::filesystem::exists(file)) << file;
+  }
+  job->send(SIGTERM);
+  const ProcessResult result = job->wait(seconds(20));
+  expect_saved(result);
+  EXPECT_THAT(result.err, HasSubstr("SIGUSR2: each rank writes its last collectives"));
+}
+
 // As under nohup: the terminal is gone, but the training continues.
 TEST_P(Ending, AHangUpThatIsIgnoredStaysSo) {
   const Process job = ranks(GetParam(), 3, {kEndless}, [] { ::signal(SIGHUP, SIG_IGN); });

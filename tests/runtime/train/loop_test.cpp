@@ -361,7 +361,7 @@ int first_of(const StopSignal& stop) {
 TEST(StopSignalTest, TheFirstIsPendingAndTheSecondEndsTheProcess) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     const auto twice = [&] {
-      const StopSignal stop({"saving", "gone"});
+      const StopSignal stop({"saving", "gone", "asked"});
       if (stop.pending() != 0) _exit(1);
       kill(getpid(), signal);
       if (first_of(stop) != signal) _exit(2);
@@ -374,9 +374,21 @@ TEST(StopSignalTest, TheFirstIsPendingAndTheSecondEndsTheProcess) {
   }
 }
 
+TEST(StopSignalTest, QuestionsAreCountedAndStopNothing) {
+  const auto ask = [] {
+    const StopSignal stop({"saving", "gone", "asked"});
+    for (int i = 1; i <= 2; ++i) {
+      kill(getpid(), SIGUSR2);
+      while (stop.questions() < i) std::this_thread::yield();
+    }
+    _exit(stop.pending() == 0 && !stop.after_checkpoint() ? 3 : 1);
+  };
+  EXPECT_EXIT(ask(), testing::ExitedWithCode(3), "SIGUSR2: asked\n.*SIGUSR2: asked");
+}
+
 TEST(StopSignalTest, NothingIsSaidOnceEverythingIsSaved) {
   const auto after_saving = [](bool saved_before_the_first) {
-    StopSignal stop({"saving", "gone"});
+    StopSignal stop({"saving", "gone", "asked"});
     if (saved_before_the_first) stop.everything_is_saved();
     kill(getpid(), SIGHUP);
     if (first_of(stop) != SIGHUP) _exit(2);
@@ -391,7 +403,7 @@ TEST(StopSignalTest, NothingIsSaidOnceEverythingIsSaved) {
 
 // A device that has not answered for 11 s, and took `longest` for an answer before.
 void stop_beside_silence(std::chrono::seconds longest) {
-  const StopSignal stop({"saving", "gone"}, [=] {
+  const StopSignal stop({"saving", "gone", "asked"}, [=] {
     return std::optional(plugins::host::Silence{std::chrono::seconds(11), longest, "x stream 1"});
   });
   kill(getpid(), SIGTERM);
