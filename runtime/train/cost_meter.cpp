@@ -28,6 +28,20 @@ void CostMeter::end_step() {
   pause();
   take_exposed_seconds(*programs_);
   seconds_ = {};
+  exposed_ = {};
+}
+
+void CostMeter::take_exposed() {
+  const parallel::ByAxis taken = take_exposed_seconds(*programs_);
+  for (size_t axis = 0; axis < taken.size(); ++axis) exposed_[axis] += taken[axis];
+}
+
+StepTimes CostMeter::so_far() {
+  if (steps_ <= warm_up_) return {};
+  take_exposed();
+  const std::chrono::duration<double> running =
+      since_ ? Clock::now() - *since_ : Clock::duration::zero();
+  return {steps_ - warm_up_, (seconds_ + running).count(), exposed_[0] + exposed_[1] + exposed_[2]};
 }
 
 void CostMeter::pause() {
@@ -39,7 +53,8 @@ void CostMeter::pause() {
 
 StepCost CostMeter::end() {
   pause();
-  parallel::ByAxis exposed = take_exposed_seconds(*programs_);
+  take_exposed();
+  parallel::ByAxis exposed = exposed_;
   if (steps_ <= warm_up_) return {};
   const auto measured = static_cast<double>(steps_ - warm_up_);
   for (double& seconds : exposed) seconds /= measured;

@@ -22,6 +22,13 @@ struct StepCost {
   double all_exposed() const { return exposed[0] + exposed[1] + exposed[2]; }
 };
 
+// Sums over the measured steps so far, in seconds.
+struct StepTimes {
+  int64_t steps = 0;
+  double seconds = 0;  // input and waiting included
+  double exposed = 0;  // part of `seconds` in which the rank waited for collectives
+};
+
 // The seconds by axis in which the rank has waited for collectives since the last call.
 parallel::ByAxis take_exposed_seconds(const StepPrograms& programs);
 
@@ -39,15 +46,20 @@ class CostMeter {
   // Stops the clock until the next step begins, because a validation or a checkpoint belongs to no
   // step. The call waits for the queued steps.
   void pause();
+  // What was measured so far. Does not wait, so the last steps may still be under way on a device.
+  StepTimes so_far();
   // Returns the means; no steps if all were for warming up. The call waits for the queued steps.
   StepCost end();
 
  private:
   static constexpr int64_t kWarmUp = 5;
+  void take_exposed();
+
   StepPrograms* programs_ = nullptr;
   int64_t warm_up_ = 0, steps_ = 0;
   std::optional<Clock::time_point> since_;  // of steps that are not in `seconds_` yet
   std::chrono::duration<double> seconds_{0};
+  parallel::ByAxis exposed_{};
 };
 
 }  // namespace runtime::train

@@ -132,7 +132,7 @@ class Judge:
     def _is_known(self, name):
         return (name in self.baselines.old or name in self.undisturbed["results"] or TEMPORARY.search(name) is not None
                 or CHECKPOINT.fullmatch(name) is not None or INCOMPLETE.match(name) is not None
-                or name.startswith(("cache/", "tmp/", "before/")) or re.fullmatch(r"run/rank-\d+-collectives\.txt", name)
+                or name.startswith(("cache/", "tmp/", "before/")) or re.fullmatch(r"run/rank-\d+-collectives\.(txt|json)", name)
                 or name in ("chaos.log", "watch.log", "run/scaling.json") or re.fullmatch(r"(rank\d\.)?std(out|err)", name) is not None)
 
     def _inputs(self):

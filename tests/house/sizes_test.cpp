@@ -36,7 +36,7 @@ const std::map<std::string, size_t> kRoomLines = {
     {"runtime/exec", 4076},     {"runtime/graph", 5486},     {"runtime/launch", 5639},
     {"runtime/model", 2230},    {"runtime/parallel", 3329},  {"runtime/session", 1448},
     {"runtime/step", 1636},     {"runtime/system", 538},     {"runtime/tensor", 694},
-    {"runtime/terminal", 419},  {"runtime/tokenizer", 2163}, {"runtime/train", 7102},
+    {"runtime/terminal", 419},  {"runtime/tokenizer", 2163}, {"runtime/train", 7223},
     {"runtime/watch", 1892},
 };
 // The same for all other folders, with scripts. Tests have a twentieth more than they need today,

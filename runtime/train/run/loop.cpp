@@ -16,6 +16,7 @@
 #include "runtime/train/run/epoch_log.h"
 #include "runtime/train/run/loss_checks.h"
 #include "runtime/train/run/run_folder.h"
+#include "runtime/train/run/slow_ranks.h"
 #include "runtime/train/run/stop_agreement.h"
 #include "runtime/train/run/validator.h"
 #include "runtime/train/schedule.h"
@@ -38,7 +39,6 @@ class Loop {
         steps_per_epoch_(open_training_data(data.train)),
         train_size_(data.train->size()),
         schedule_(config, steps_per_epoch_),
-        total_(std::min(schedule_.total_steps(), options.max_steps.value_or(INT64_MAX))),
         checks_(config, reporter),
         log_(programs, trainer, reporter, checks_, steps_per_epoch_, noted_, result_),
         validator_(programs, trainer, data.validation, steps_per_epoch_, schedule_, log_, checks_,
@@ -56,12 +56,12 @@ class Loop {
 
   RunResult run() {
     log_.begin_run();
-    cost_.begin(programs_, total_);
-    while (trainer_.steps_done() < total_ && !ended()) {
+    cost_.begin(programs_, total());
+    while (trainer_.steps_done() < total() && !ended()) {
       const int64_t epoch = trainer_.steps_done() / steps_per_epoch_;
       const int64_t end = (epoch + 1) * steps_per_epoch_;
       log_.begin_epoch();
-      asynchronous_ ? items_until(std::min(end, total_)) : steps_until(std::min(end, total_));
+      asynchronous_ ? items_until(std::min(end, total())) : steps_until(std::min(end, total()));
       if (trainer_.steps_done() == end) log_.end_epoch(validator_.validated() == end);
     }
     cost_.pause();
@@ -78,6 +78,10 @@ class Loop {
   }
 
  private:
+  int64_t total() const {  // steps
+    return std::min(schedule_.total_steps(), options_.max_steps.value_or(INT64_MAX));
+  }
+
   // Whether the run has ended before its last step.
   bool ended() const {
     return result_.signal != 0 || !result_.numeric_error.empty() || result_.stopped_early;
@@ -96,6 +100,9 @@ class Loop {
       const StopAgreement::Answer answer =
           stop_.ask(wishes(), step, checkpoints_ && checkpoints_->newly_due(step));
       result_.signal = answer.signal;
+      if (answer.busy) {
+        if (const std::string text = slow_.look(); !text.empty()) reporter_.note(text);
+      }
       if (answer.busy && save_if_due(answer.save, *answer.busy) && answer.after_checkpoint)
         result_.signal = SIGUSR1;
     }
@@ -294,7 +301,6 @@ class Loop {
   const int64_t steps_per_epoch_;
   const int64_t train_size_;
   Schedule schedule_;
-  const int64_t total_;  // steps
   RunResult result_;
   LossChecks checks_;
   EpochLog log_;
@@ -302,6 +308,7 @@ class Loop {
   std::optional<Checkpoints> checkpoints_;
   std::optional<Profiler> profiler_;
   CostMeter cost_;
+  SlowRankWatch slow_{programs_.setup(), cost_};
   int64_t items_ = 0;  // work items of asynchronous training
 };
 

@@ -2,7 +2,9 @@
 // the network, at several moments.
 #include <signal.h>
 
+#include <atomic>
 #include <filesystem>
+#include <string>
 #include <thread>
 
 #include "tests/end_to_end/faults/job.h"
@@ -60,6 +62,30 @@ TEST_P(Blame, InAStep) {
     ASSERT_TRUE(job->wait_for_text("\"step\":60,", seconds(30)));
     expect_blamed(job, victim);
   }
+}
+
+// Half of the time the rank is stopped, so its steps take twice as long.
+TEST_P(Blame, ARankThatIsOnlySlow) {
+  const Process job = start({R"(model.layers=[{type="linear",features=700},)"
+                             R"({type="linear",features=700},{type="linear",features=3}])",
+                             "dataset.samples=600", "training.global_batch_size=48"});
+  ASSERT_TRUE(job->wait_for_text("\"step\":", seconds(30)));
+  std::atomic<bool> seen = false;
+  std::thread slows_down([&] {
+    while (!seen) {
+      signal_rank(1, SIGSTOP);
+      std::this_thread::sleep_for(milliseconds(15));
+      signal_rank(1, SIGCONT);
+      std::this_thread::sleep_for(milliseconds(15));
+    }
+  });
+  const bool warned = job->wait_for_text("warning: rank 1 needs ", seconds(40));
+  seen = true;
+  slows_down.join();
+  job->send(SIGTERM);
+  const ProcessResult result = job->wait(seconds(20));
+  EXPECT_TRUE(warned) << result.err;
+  EXPECT_EQ(result.exit_code, 128 + SIGTERM) << result.err;
 }
 
 TEST_P(Blame, InAnEvaluation) {
