@@ -107,6 +107,7 @@ void all_reduce_over_hosts(Mesh& mesh, const rt_collective& call) {
   const std::size_t partial_bytes = shared_memory::partial_bytes_of(call.dtype);
   char* const partial = mesh.scratch(Mesh::kBetweenSteps, part.count * partial_bytes);
   on_host(mesh, {.kind = HostCall::Kind::kReduce,
+                 .collective = call.kind,
                  .dtype = call.dtype,
                  .reduction = call.reduction,
                  .count = call.count,
@@ -121,6 +122,7 @@ void all_reduce_over_hosts(Mesh& mesh, const rt_collective& call) {
              result);
   }
   on_host(mesh, {.kind = HostCall::Kind::kShare,
+                 .collective = call.kind,
                  .dtype = call.dtype,
                  .count = call.count,
                  .send = result,
@@ -159,6 +161,7 @@ void reduce_scatter_over_hosts(Mesh& mesh, const rt_collective& call) {
   for (std::size_t h = 0; h < hosts.ranks.size(); ++h) {
     parts.push_back({h * call.count, call.count});
     on_host(mesh, {.kind = HostCall::Kind::kReduce,
+                   .collective = call.kind,
                    .dtype = call.dtype,
                    .reduction = call.reduction,
                    .count = call.count * size_of(mesh),
@@ -207,6 +210,7 @@ void all_gather_over_hosts(Mesh& mesh, const rt_collective& call) {
   for (std::size_t i = 1; i < hosts.ranks.size(); ++i) whole->waitRecv();
   for (const auto& ranks : hosts.ranks) {
     on_host(mesh, {.kind = HostCall::Kind::kShare,
+                   .collective = call.kind,
                    .dtype = call.dtype,
                    .count = call.count * size,
                    .send = at(call.receive, static_cast<std::size_t>(ranks[hosts.index]) * bytes),

@@ -26,6 +26,11 @@ constexpr uint64_t kTransferSlot = uint64_t{0x43} << 56;
 // rank.
 constexpr int32_t kLeaves = 1, kGaveUp = 2, kLost = 3, kMissed = -1;
 
+// Whether ranks of a machine carry out such a call together, or a step of it.
+bool adds_or_gathers(int32_t kind) {
+  return kind == RT_ALL_REDUCE || kind == RT_REDUCE_SCATTER || kind == RT_ALL_GATHER;
+}
+
 // A call that has taken this long asks the other ranks how far they are.
 constexpr std::chrono::milliseconds kPatience{700};
 
@@ -205,7 +210,7 @@ std::shared_ptr<Completion> Communicator::start(const rt_collective& call) {
   if (is_transfer(call.kind)) return transfer(call);
   const bool shared = mesh_->hosts().is_one() && mesh_->host_collectives() != nullptr &&
                       mesh_->host_collectives()->takes(call);
-  liveness_.count_call(shared);
+  liveness_.count_call(shared || (mesh_->hosts_share() && adds_or_gathers(call.kind)));
   if (shared) return on_host(call);
   auto completion = std::make_shared<Completion>();
   ++unfinished_;
@@ -228,7 +233,7 @@ std::shared_ptr<Completion> Communicator::on_host(const rt_collective& call) {
   return completion;
 }
 
-// Lets the lane carry out an all-reduce in shared memory.
+// Lets the lane carry out a collective in shared memory.
 void Communicator::drive(const std::shared_ptr<Completion>& completion) {
   lane(-1, 0).enqueue([this, completion] {
     run(*completion, [&] { mesh_->host_collectives()->drive(*completion->shared()); });
@@ -239,7 +244,7 @@ void Communicator::release(const std::shared_ptr<Completion>& completion) {
   if (completion->shared() != nullptr && !completion->is_done()) drive(completion);
 }
 
-// Waits for the completion; carries out an all-reduce in shared memory.
+// Waits for the completion; carries out a collective in shared memory.
 bool Communicator::wait_until(Completion& completion, mesh::Deadline deadline) {
   if (completion.shared() != nullptr && !completion.is_done() &&
       mesh_->host_collectives()->is_sent(*completion.shared())) {
@@ -335,7 +340,7 @@ std::unique_ptr<Communicator> Communicator::split(int32_t color, int32_t key,
   if (!wait_until(*gathered, deadline)) {
     fail(Error(RT_ERROR_TIMEOUT, "not all ranks came to the split", RT_SCOPE_COMMUNICATOR),
          kGaveUp);
-    gathered->wait(mesh::Deadline::max());  // throws once no thread writes to `all` any more
+    wait_until(*gathered, mesh::Deadline::max());  // throws once no thread writes to `all` any more
   }
   const int number = splits_++;
   if (color < 0) return nullptr;

@@ -51,7 +51,7 @@ class Communicator : public rt::sdk::CommunicatorBase {
   // Throws RT_ERROR_TIMEOUT, with the ranks that are late, when the time has passed, or the error
   // of the task.
   void wait(Completion& completion, mesh::Deadline deadline);
-  // The caller waits and polls no more: the lane takes over an all-reduce in shared memory.
+  // The caller waits and polls no more: the lane takes over a collective in shared memory.
   void release(const std::shared_ptr<Completion>& completion);
 
   // Fails pending and later calls; failure() is the error of the communicator, if it has failed.

@@ -32,7 +32,7 @@ class Completion {
   bool wait(std::chrono::steady_clock::time_point deadline);
   std::chrono::steady_clock::time_point begun() const { return begun_; }
 
-  // The all-reduce in shared memory whose outcome it is; nullptr: none.
+  // The collective in shared memory whose outcome it is; nullptr: none.
   void shares(Shared operation) { shared_ = std::move(operation); }
   const Shared& shared() const { return shared_; }
 

@@ -24,7 +24,8 @@ constexpr uint64_t kGreetingSlot = uint64_t{0x51} << 56;
 constexpr uint64_t kLeaveSlot = uint64_t{0x52} << 56;
 constexpr uint64_t kAcknowledgeSlot = uint64_t{0x54} << 56;
 constexpr uint64_t kSegmentSlot = uint64_t{0x53} << 56;
-// A greeting says whether its rank has opened the segment of its machine.
+constexpr uint64_t kSharesSlot = uint64_t{0x55} << 56;
+// What a rank says: whether it has opened the segment of its machine, or needs none.
 constexpr char kApart = 1, kShares = 2;
 
 Milliseconds left(mesh::Deadline deadline) {
@@ -196,31 +197,23 @@ Mesh::Mesh(const rt_host& host, const Membership& membership, int name, const De
   if (size > 1) join(membership, deadline);
 }
 
-// All ranks have joined once all have sent a greeting. A rank posts the receives of notices of
-// leaving before it sends its greeting, so that notices of leaving can be sent at any time
-// afterwards.
-void Mesh::greet(char mine, std::vector<char>& greeted, mesh::Deadline deadline) {
+// Sends a byte to all ranks, and waits for those of all; `heard` is by rank.
+void Mesh::tell_all(char mine, uint64_t slot, std::vector<char>& heard, mesh::Deadline deadline) {
   const auto send = transport_->make_lasting_buffer(&mine, 1);
-  const auto receive = transport_->make_lasting_buffer(greeted.data(), greeted.size());
-  notices_ = transport_->createUnboundBuffer(leave_reasons_.data(),
-                                             leave_reasons_.size() * sizeof(int32_t));
-  acknowledgements_ = transport_->make_lasting_buffer(leave_reasons_.data(), 1);
+  const auto receive = transport_->make_lasting_buffer(heard.data(), heard.size());
   for (int peer = 0; peer < size; ++peer) {
     if (peer == rank) continue;
-    notices_->recv(peer, kLeaveSlot, static_cast<std::size_t>(peer) * sizeof(int32_t),
-                   sizeof(int32_t));
-    acknowledgements_->send(peer, kAcknowledgeSlot);
-    receive->recv(peer, kGreetingSlot, static_cast<std::size_t>(peer), 1);
-    send->send(peer, kGreetingSlot);
+    receive->recv(peer, slot, static_cast<std::size_t>(peer), 1);
+    send->send(peer, slot);
   }
   for (int i = 0; i < size - 1; ++i) receive->waitRecv(left(deadline));
   for (int i = 0; i < size - 1; ++i) send->waitSend(left(deadline));
-  greeted[static_cast<std::size_t>(rank)] = mine;
+  heard[static_cast<std::size_t>(rank)] = mine;
 }
 
 // The first rank of each machine makes a segment and tells the others of its machine where it is.
-shared_memory::Segment Mesh::segment_of_host(const Membership& membership,
-                                             mesh::Deadline deadline) {
+// Then all ranks tell all whether they could open theirs.
+void Mesh::share_memory(const Membership& membership, Missing& missing, mesh::Deadline deadline) {
   using shared_memory::Segment;
   const std::vector<int>& mine = hosts_.mine();
   const std::size_t bytes =
@@ -228,37 +221,53 @@ shared_memory::Segment Mesh::segment_of_host(const Membership& membership,
   Segment segment;
   shared_memory::SegmentCard card;
   const auto buffer = transport_->make_lasting_buffer(&card, sizeof(card));
+  const std::size_t others = hosts_.index == 0 ? mine.size() - 1 : 0;
   if (hosts_.index == 0) {
-    if (membership.shares_memory) segment = Segment::make(bytes);
+    if (others > 0 && membership.shares_memory) segment = Segment::make(bytes);
     card = segment.card();
     for (std::size_t i = 1; i < mine.size(); ++i) buffer->send(mine[i], kSegmentSlot);
-    for (std::size_t i = 1; i < mine.size(); ++i) buffer->waitSend(left(deadline));
   } else {
+    missing.only = mine[0];
     buffer->recv(mine[0], kSegmentSlot);
     buffer->waitRecv(left(deadline));
+    missing.only.reset();
     if (membership.shares_memory) segment = Segment::open(card, bytes);
   }
-  return segment;
+  std::fill(missing.heard.begin(), missing.heard.end(), char{0});
+  tell_all(mine.size() == 1 || segment ? kShares : kApart, kSharesSlot, missing.heard, deadline);
+  for (std::size_t i = 0; i < others; ++i) buffer->waitSend(left(deadline));
+  segment.close_file();
+  hosts_share_ = std::count(missing.heard.begin(), missing.heard.end(), kShares) == size;
+  if (hosts_share_ && mine.size() > 1)
+    host_collectives_ = std::make_unique<shared_memory::HostCollectives>(
+        std::move(segment), static_cast<int>(hosts_.index), static_cast<int>(mine.size()));
 }
 
+// All ranks have joined once all have sent a greeting. A rank posts the receives of notices of
+// leaving before it sends its greeting, so that notices of leaving can be sent at any time
+// afterwards.
 void Mesh::join(const Membership& membership, mesh::Deadline deadline) {
-  std::vector<char> greeted(static_cast<std::size_t>(size));  // by rank
-  const bool alone = hosts_.mine().size() == 1;
+  notices_ = transport_->createUnboundBuffer(leave_reasons_.data(),
+                                             leave_reasons_.size() * sizeof(int32_t));
+  acknowledgements_ = transport_->make_lasting_buffer(leave_reasons_.data(), 1);
+  Missing missing{std::vector<char>(static_cast<std::size_t>(size)), std::nullopt};
   try {
-    shared_memory::Segment segment;
-    if (!alone) segment = segment_of_host(membership, deadline);
-    greet(alone || segment ? kShares : kApart, greeted, deadline);
-    segment.close_file();
-    hosts_share_ = std::count(greeted.begin(), greeted.end(), kShares) == size;
-    if (hosts_share_ && !alone)
-      host_collectives_ = std::make_unique<shared_memory::HostCollectives>(
-          std::move(segment), static_cast<int>(hosts_.index),
-          static_cast<int>(hosts_.mine().size()));
+    for (int peer = 0; peer < size; ++peer) {
+      if (peer == rank) continue;
+      notices_->recv(peer, kLeaveSlot, static_cast<std::size_t>(peer) * sizeof(int32_t),
+                     sizeof(int32_t));
+      acknowledgements_->send(peer, kAcknowledgeSlot);
+    }
+    tell_all(1, kGreetingSlot, missing.heard, deadline);
+    if (hosts_.ranks.size() < static_cast<std::size_t>(size))
+      share_memory(membership, missing, deadline);
   } catch (const ::gloo::IoException& e) {
     const bool late = Clock::now() >= deadline;
     std::string ranks;
     for (int peer = 0; peer < size; ++peer) {
-      if (peer == rank || greeted[static_cast<std::size_t>(peer)] != 0) continue;
+      if (peer == rank || (missing.only ? peer != *missing.only
+                                        : missing.heard[static_cast<std::size_t>(peer)] != 0))
+        continue;
       if (late || transport_->is_lost(peer)) append(ranks, rank_name(peer));
     }
     if (late) throw timeout_error(membership, ranks, "connected but did not greet");

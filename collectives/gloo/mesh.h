@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -77,9 +78,14 @@ class Mesh : public ::gloo::Context {
   void leave(int32_t leave_reason);
 
  private:
+  // The ranks from which nothing has come yet: those whose byte in `heard` is 0, or just one.
+  struct Missing {
+    std::vector<char> heard;
+    std::optional<int> only;
+  };
   void join(const Membership& membership, mesh::Deadline deadline);
-  shared_memory::Segment segment_of_host(const Membership& membership, mesh::Deadline deadline);
-  void greet(char mine, std::vector<char>& greeted, mesh::Deadline deadline);
+  void share_memory(const Membership& membership, Missing& missing, mesh::Deadline deadline);
+  void tell_all(char mine, uint64_t slot, std::vector<char>& heard, mesh::Deadline deadline);
 
   const Device place_;
   mesh::Token token_;  // outlives the connections, which revoke it

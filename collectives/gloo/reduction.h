@@ -35,8 +35,9 @@ struct Sum {
 // One reduction. It runs once and blocks. Throws what Gloo and Transport throw.
 class Reduction {
  public:
-  // `ranks` take part, in ascending order, this one among them. `parts[i]` is the range of the
-  // vector that ranks[i] computes. The ranges do not overlap, or all of them are the whole vector.
+  // `ranks` take part, this one among them; they are combined in this order. `parts[i]` is the
+  // range of the vector that ranks[i] computes. The ranges do not overlap, or all of them are the
+  // whole vector.
   Reduction(Mesh& mesh, std::vector<int> ranks, const Sum& sum, std::vector<Range> parts);
 
   // Computes this rank's range into `result`, which may be the place of that range in `send`.

@@ -36,7 +36,7 @@ class LivenessCheck {
 
   LivenessCheck(LivenessProbe& probe, int rank, int size);
 
-  // Counts one more collective that this rank has called. `shared`: an all-reduce in shared memory.
+  // Counts one more collective that this rank has called. `shared`: a collective in shared memory.
   void count_call(bool shared);
 
   // The time at which go_on() has something to do.

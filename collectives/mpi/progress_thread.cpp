@@ -94,7 +94,7 @@ std::shared_ptr<Call> ProgressThread::submit(std::shared_ptr<Call> call) {
   return call;
 }
 
-// Does what can be done for an all-reduce in shared memory, and waits for the rest until the
+// Does what can be done for a collective in shared memory, and waits for the rest until the
 // deadline. Returns whether it is over, in whatever way.
 bool ProgressThread::advance_shared(Call& call, Clock::time_point deadline) {
   std::optional<Error> error;

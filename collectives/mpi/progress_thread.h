@@ -28,7 +28,7 @@ struct Call {
   rt_collective collective{};
   std::function<void()> task;  // if set, it runs instead of `collective`
   bool meets = true;           // whether it starts only once all ranks have submitted it
-  // The all-reduce in shared memory that it is; nullptr: none.
+  // The collective in shared memory that it is; nullptr: none.
   std::shared_ptr<shared_memory::HostCollectives::Operation> shared;
   Clock::time_point begun = Clock::now();
   bool queued = false;  // whether the progress thread has it
@@ -37,11 +37,11 @@ struct Call {
 };
 
 // Collectives and tasks run one after the other, as blocking calls. Sends and receives are posted
-// at once and never wait for them. An all-reduce in shared memory is carried out by the thread that
-// waits for it, unless its data did not fit into the slots. MPI keeps a core busy while it waits,
-// so the thread makes a blocking call only when all ranks have called it; until then it sleeps and
-// checks from time to time. All functions may be called from any thread and do not wait, unless
-// said otherwise.
+// at once and never wait for them. A collective in shared memory is carried out by the thread that
+// waits for it, unless the others need more of this rank than its vector. MPI keeps a core busy
+// while it waits, so the thread makes a blocking call only when all ranks have called it; until
+// then it sleeps and checks from time to time. All functions may be called from any thread and do
+// not wait, unless said otherwise.
 class ProgressThread {
  public:
   // Starts the thread. The thread frees `team.comm` when it ends, unless that is MPI_COMM_WORLD or
@@ -63,7 +63,7 @@ class ProgressThread {
   // has passed first.
   bool wait(const std::shared_ptr<Call>& call, Clock::time_point deadline);
 
-  // Lets the thread carry out an all-reduce in shared memory, because the caller waits no more.
+  // Lets the thread carry out a collective in shared memory, because the caller waits no more.
   void release(const std::shared_ptr<Call>& call);
 
   // Fails all pending and later calls. The running collective and sends go on.
@@ -110,7 +110,7 @@ class ProgressThread {
   std::condition_variable finished_;  // a call or the thread has finished
   std::vector<std::shared_ptr<Call>> fresh_;
   std::optional<rt::sdk::Error> failure_;
-  std::shared_ptr<Call> last_shared_;  // the last all-reduce in shared memory; they end in order
+  std::shared_ptr<Call> last_shared_;  // the last collective in shared memory; they end in order
   int waiters_ = 0;
   bool closing_ = false;
   bool ended_ = false;

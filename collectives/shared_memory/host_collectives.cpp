@@ -1,5 +1,4 @@
-// Writes this rank's vector into its slots, waits for the other slots by polling, and combines
-// them.
+// Writes this rank's vector into its slots, waits for those of the others, and combines them.
 #include "collectives/shared_memory/host_collectives.h"
 
 #include <linux/futex.h>
@@ -66,7 +65,7 @@ struct alignas(kLine) HostCollectives::Rank {
 struct HostCollectives::Slot {
   uint64_t count;  // elements of the whole vector
   rt_dtype dtype;
-  int32_t reduction;
+  int32_t reduction, collective;
   HostCall::Kind kind;
 };
 
@@ -128,7 +127,8 @@ bool HostCollectives::takes(const rt_collective& call) const {
 
 std::shared_ptr<HostCollectives::Operation> HostCollectives::start(const rt_collective& call) {
   const std::size_t bytes = bytes_of(call.dtype), ranks = static_cast<std::size_t>(ranks_);
-  HostCall host{.dtype = call.dtype,
+  HostCall host{.collective = call.kind,
+                .dtype = call.dtype,
                 .count = call.count,
                 .send = call.send,
                 .result = call.receive,
@@ -235,7 +235,7 @@ bool HostCollectives::copy_next() {
     return false;
   copy(*operation, written_);
   slot(rank_, written_) = {operation->call.count, operation->call.dtype, operation->call.reduction,
-                           operation->call.kind};
+                           operation->call.collective, operation->call.kind};
   at(rank_).written.store(++written_);
   tell(&Rank::written, written_ - 1);
   return true;
@@ -246,21 +246,23 @@ void HostCollectives::compare(const Operation& operation, uint64_t chunk) const 
   for (int other = 0; other < ranks_; ++other) {
     const Slot& theirs = slot(other, chunk);
     if (other == rank_ || (theirs.count == call.count && theirs.dtype == call.dtype &&
-                           theirs.reduction == call.reduction && theirs.kind == call.kind))
+                           theirs.reduction == call.reduction &&
+                           theirs.collective == call.collective && theirs.kind == call.kind))
       continue;
-    const auto describe = [](HostCall::Kind kind, uint64_t count, rt_dtype dtype,
+    const auto describe = [](int32_t collective, uint64_t count, rt_dtype dtype,
                              int32_t reduction) {
-      std::string text = kind == HostCall::Kind::kShare    ? "an all-gather"
-                         : kind == HostCall::Kind::kReduce ? "a reduce-scatter"
+      std::string text = collective == RT_ALL_GATHER       ? "an all-gather"
+                         : collective == RT_REDUCE_SCATTER ? "a reduce-scatter"
                                                            : "an all-reduce";
       text += " of " + std::to_string(count) + " elements of type " + rt::sdk::to_string(dtype);
       if (reduction != 0) text += " with reduction " + std::to_string(reduction);
       return text;
     };
     throw Disagreement(
-        other, "calls " + describe(theirs.kind, theirs.count, theirs.dtype, theirs.reduction) +
+        other, "calls " +
+                   describe(theirs.collective, theirs.count, theirs.dtype, theirs.reduction) +
                    " where this rank calls " +
-                   describe(call.kind, call.count, call.dtype, call.reduction) +
+                   describe(call.collective, call.count, call.dtype, call.reduction) +
                    "; the ranks disagree on the order, the type or the count of their calls");
   }
 }

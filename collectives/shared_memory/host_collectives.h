@@ -56,8 +56,9 @@ struct HostCall {
     kReduceAndShare,  // both
   };
   Kind kind = Kind::kReduceWhole;
+  int32_t collective = 0;      // RT_ALL_REDUCE ...: what the ranks have called
   rt_dtype dtype = 0;          // of what is sent
-  int32_t reduction = 0;       // compared between ranks, as are dtype and count; 0: kShare
+  int32_t reduction = 0;       // compared between ranks, as are the others; 0: kShare
   uint64_t count = 0;          // elements of the whole vector
   const void* send = nullptr;  // the whole vector; kShare: this rank's part
   void* result = nullptr;      // the whole vector; kReduce: this rank's part

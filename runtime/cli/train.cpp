@@ -24,16 +24,16 @@ train::StopSignal::Texts stop_texts(const config::Config& config) {
   const bool saves = config.checkpoint.any();
   const std::string before = saves ? "the newest checkpoint is one that was whole before"
                                    : "there is no checkpoint to go on from";
-  return {
-      std::string("stopping after this step, then saving the weights") +
-          (saves ? " and a checkpoint" : "") +
-          "; a second signal ends the program at once without them",
-      "a second signal, so that the program ends at once; what was not saved yet is lost, " +
-          before,
-      std::max(place.world_size, config.launch.ranks) > 1
-          ? "each rank writes its last collectives into the folder of the run; runtime diagnose "
-            "says from them for whom the ranks wait"
-          : "this run has one rank, which waits for no other"};
+  return {std::string("stopping after this step, then saving the weights") +
+              (saves ? " and a checkpoint" : "") +
+              "; a second signal ends the program at once without them",
+          "a second signal, so that the program ends at once; what was not saved yet is lost, " +
+              before,
+          std::max(place.world_size, config.launch.ranks) > 1
+              ? "the ranks that get this signal write their last collectives into the folder of "
+                "the run; "
+                "runtime diagnose says from them for whom the ranks wait"
+              : "this run has one rank, which waits for no other"};
 }
 
 // With the configuration that a run has saved, its folder is meant, wherever the program is started

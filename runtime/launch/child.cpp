@@ -42,6 +42,8 @@ void send(const Child& child, int signal) {
 Child start(const ChildSpec& spec) {
   plugins::host::Pipe out, err;
   auto what = static_cast<const plugins::host::Spawn&>(spec);
+  // A question (supervisor.h) must not end a rank that cannot answer yet, or never.
+  what.blocked_signals.push_back(SIGUSR2);
   const auto add_pipe = [&](plugins::host::Pipe& pipe, int number) {
     pipe = plugins::host::make_pipe();
     if (!pipe.read) fail_pipe(spec.name);

@@ -62,8 +62,8 @@ class Job {
   // the exit code of the job.
   int start_processes(const std::vector<std::string>& arguments);
 
-  // Whenever `questions`, a number that grows, has grown, each rank writes its last collectives
-  // into the folder of the run. To be called before join().
+  // Whenever `questions`, a number that grows, has grown, the ranks of this process write
+  // their last collectives into the folder of the run. To be called before join().
   void answer(std::function<int()> questions);
 
   // Opens the plugins and meets the other processes. Threads may be made from here on.

@@ -27,8 +27,8 @@ inline constexpr int kQuestion = SIGUSR2;
 
 // While this object exists, the signals that a launcher handles are blocked in this thread and in
 // threads made later, and are read from fd(): SIGINT, SIGTERM and SIGHUP, which stop the job,
-// SIGUSR1, which stops it after its next checkpoint, SIGTSTP and SIGCHLD. SIGPIPE is blocked too,
-// so that write() reports an error if the reader of the output is gone.
+// SIGUSR1, which stops it after its next checkpoint, SIGUSR2, SIGTSTP and SIGCHLD. SIGPIPE is
+// blocked too, so that write() reports an error if the reader of the output is gone.
 class Signals {
  public:
   Signals();

@@ -23,10 +23,16 @@ void CostMeter::begin(StepPrograms& programs, int64_t total) {
   take_exposed_seconds(programs);
 }
 
+// What was waited for while the clock stood still belongs to no step.
+void CostMeter::begin_step() {
+  if (since_) return;
+  take_exposed_seconds(*programs_);
+  since_ = Clock::now();
+}
+
 void CostMeter::end_step() {
   if (++steps_ != warm_up_) return;
   pause();
-  take_exposed_seconds(*programs_);
   seconds_ = {};
   exposed_ = {};
 }
@@ -38,7 +44,7 @@ void CostMeter::take_exposed() {
 
 StepTimes CostMeter::so_far() {
   if (steps_ <= warm_up_) return {};
-  take_exposed();
+  if (since_) take_exposed();
   const std::chrono::duration<double> running =
       since_ ? Clock::now() - *since_ : Clock::duration::zero();
   return {steps_ - warm_up_, (seconds_ + running).count(), exposed_[0] + exposed_[1] + exposed_[2]};
@@ -48,12 +54,12 @@ void CostMeter::pause() {
   if (!since_) return;
   programs_->stream().synchronize();
   seconds_ += Clock::now() - *since_;
+  take_exposed();
   since_.reset();
 }
 
 StepCost CostMeter::end() {
   pause();
-  take_exposed();
   parallel::ByAxis exposed = exposed_;
   if (steps_ <= warm_up_) return {};
   const auto measured = static_cast<double>(steps_ - warm_up_);

@@ -41,7 +41,7 @@ class CostMeter {
 
   // Begins with a run of `total` steps.
   void begin(StepPrograms& programs, int64_t total);
-  void begin_step() { since_ = since_.value_or(Clock::now()); }
+  void begin_step();
   void end_step();
   // Stops the clock until the next step begins, because a validation or a checkpoint belongs to no
   // step. The call waits for the queued steps.

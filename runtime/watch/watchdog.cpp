@@ -371,7 +371,13 @@ void Watchdog::watch() {
 // Writes once, however many questions have come since the last look.
 void Watchdog::answer_questions() {
   const int asked = options_.questions ? options_.questions() : 0;
-  if (std::exchange(answered_, asked) < asked) write_dumps({.rank = recorder_.rank()});
+  if (std::exchange(answered_, asked) == asked) return;
+  try {
+    write_dumps({.rank = recorder_.rank()});
+  } catch (const std::exception& error) {
+    write_stderr(
+        "warning: a question (SIGUSR2) could not be answered: " + std::string(error.what()) + "\n");
+  }
 }
 
 // An alarm counts from the next slice on: this rank may be about to end with an error of its own,

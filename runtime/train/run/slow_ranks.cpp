@@ -2,8 +2,10 @@
 #include "runtime/train/run/slow_ranks.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "runtime/exec/collectives.h"
+#include "runtime/step/make_strategy.h"
 #include "runtime/train/formatted.h"
 #include "runtime/train/rank/rank_setup.h"
 
@@ -27,9 +29,8 @@ std::vector<SlowRank> slow_ranks(const std::vector<double>& seconds, const paral
   std::vector<SlowRank> slow;
   for (int rank = 0; rank < mesh.size(); ++rank) {
     std::vector<double> others;
-    for (int other = 0; other < mesh.size(); ++other) {
-      if (other != rank && mesh.place_of(other).pipeline == mesh.place_of(rank).pipeline)
-        others.push_back(seconds[static_cast<size_t>(other)]);
+    for (const int other : mesh.along(parallel::kDataAxis, rank)) {
+      if (other != rank) others.push_back(seconds[static_cast<size_t>(other)]);
     }
     if (others.empty()) continue;
     const double own = seconds[static_cast<size_t>(rank)], usual = median(others);
@@ -50,15 +51,29 @@ std::string SlowRankWatch::warning_about(const std::vector<SlowRank>& slow, int6
   if (text.empty()) return "";
   return "warning: " + text + " (means of the last " + std::to_string(steps) +
          " steps, without waiting for each other), so that the others wait; see what else runs "
-         "there, its clock rate, its temperature and how fast it reads its data, or set "
-         "parallelism.share = \"by_speed\"";
+         "there, its clock rate, its temperature and how fast it reads its data" +
+         (setup_.strategy.mesh.data == setup_.strategy.mesh.size()
+              ? ", or set parallelism.share = \"by_speed\""
+              : "");
+}
+
+// Whether ranks of the data axis have about as many rows each.
+bool SlowRankWatch::same_work() const {
+  int64_t least = INT64_MAX, most = 0;
+  for (int rank = 0; rank < setup_.world_size(); ++rank) {
+    const int64_t rows =
+        step::nominal_rows(setup_.strategy.batch, setup_.config.training.global_batch_size, rank);
+    least = std::min(least, rows);
+    most = std::max(most, rows);
+  }
+  return most * 10 <= least * 11;
 }
 
 std::string SlowRankWatch::look() {
   const parallel::Mesh& mesh = setup_.strategy.mesh;
   const StepTimes now = cost_.so_far();
   const int64_t steps = now.steps - begin_.steps;
-  if (mesh.size() == 1 || steps < kLeastSteps || setup_.config.parallelism.by_speed()) return "";
+  if (mesh.size() == 1 || steps < kLeastSteps || !same_work()) return "";
   std::vector<double> values(static_cast<size_t>(mesh.size()) + 1);
   const double seconds = now.seconds - begin_.seconds;
   values[static_cast<size_t>(setup_.collectives()->rank())] =
@@ -69,7 +84,6 @@ std::string SlowRankWatch::look() {
   begin_ = now;
   const std::vector<SlowRank> slow = slow_ranks(values, mesh);
   std::string text = warning_about(slow, steps);
-  named_.clear();
   for (const SlowRank& s : slow) named_.insert(s.rank);
   return text;
 }

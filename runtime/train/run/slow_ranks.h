@@ -14,7 +14,7 @@ namespace runtime::train {
 
 struct RankSetup;
 
-// A rank that is slower than the others of its pipeline stage, which have the same work.
+// A rank that is slower than the others along its data axis, which have the same work.
 struct SlowRank {
   int rank = 0;
   double seconds = 0;  // of a step, without waiting for other ranks
@@ -25,8 +25,8 @@ struct SlowRank {
 // `seconds`: by rank of the job.
 std::vector<SlowRank> slow_ranks(const std::vector<double>& seconds, const parallel::Mesh& mesh);
 
-// Compares the ranks of a run, over windows of 20 steps and 2 seconds at least. One thread; what it
-// is given must outlive it.
+// Compares the ranks of a run whose shares of a batch are about equal, over windows of 20 steps and
+// 2 seconds at least. One thread; what it is given must outlive it.
 class SlowRankWatch {
  public:
   SlowRankWatch(const RankSetup& setup, CostMeter& cost) : setup_(setup), cost_(cost) {}
@@ -36,12 +36,13 @@ class SlowRankWatch {
   std::string look();
 
  private:
+  bool same_work() const;
   std::string warning_about(const std::vector<SlowRank>& slow, int64_t steps) const;
 
   const RankSetup& setup_;
   CostMeter& cost_;
   StepTimes begin_;      // of the window
-  std::set<int> named_;  // in the last warning, or still slow since an earlier one
+  std::set<int> named_;  // in a warning before: each rank is named once in a run
 };
 
 }  // namespace runtime::train

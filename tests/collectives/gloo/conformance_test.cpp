@@ -22,9 +22,9 @@ TEST(GlooMessages, EveryCase) {
         {.command = {CONFORMANCE_RANK, GLOO_PLUGIN, "shared_memory=off"}, .ranks = ranks});
 }
 
-// As on several machines with several ranks each; the last one has fewer than the others.
+// As on two or three machines; the last one has fewer ranks than the others, or one.
 TEST(GlooHosts, EveryCase) {
-  for (const auto& [ranks, per_host] : {std::pair(4, 2), {5, 3}})
+  for (const auto& [ranks, per_host] : {std::pair(4, 2), {5, 3}, {3, 2}, {6, 2}})
     expect_success(
         {.command = {CONFORMANCE_RANK, GLOO_PLUGIN, "ranks_per_host=" + std::to_string(per_host)},
          .ranks = ranks});

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <random>
 #include <thread>
 #include <utility>
@@ -37,9 +38,10 @@ struct Scene {
   RankPlace place;
   std::string plugin;
   HostServices store;
+  std::map<std::string, std::string> options;
 
   Joined join(std::chrono::nanoseconds timeout = kLong) const {
-    return testing::join(place, plugin, {}, timeout);
+    return testing::join(place, plugin, options, timeout);
   }
   int last() const { return place.size - 1; }  // the rank that the fault hits
   bool is_last() const { return place.rank == last(); }
@@ -133,6 +135,17 @@ void killed_in_split(const Scene& scene) {
   if (scene.place.rank == 0) return;
   std::vector<float> data(10);
   expect_death_seen(scene, error_of([&] { all_reduce(part, data).wait(kLong); }));
+}
+
+// The last rank stops before the split; the others give up at their deadline.
+void absent_from_split(const Scene& scene) {
+  const Joined joined = scene.join();
+  if (scene.is_last()) ::raise(SIGSTOP);
+  const auto before = Clock::now();
+  const Error error = error_of([&] { joined->split(0, scene.place.rank, 500ms); });
+  expect(error.code() == RT_ERROR_TIMEOUT || error.code() == RT_ERROR_COMMUNICATION,
+         "a split that has failed");
+  expect_within(before, 2000ms);
 }
 
 // The last rank stops; the others wait until their deadline, and continue.
@@ -347,10 +360,15 @@ void strangers(const Scene& scene) {
 // If the calls of the ranks do not agree, every rank gets an error, and the error of at least one
 // rank says that they disagree. That rank ends the communicator; the other rank may notice the end
 // before it has noticed the disagreement, and its error then says only that.
-void disagree(const Scene& scene, std::size_t count_of_last) {
+// The last rank makes the call `other`, and the others an all-reduce of 10 elements.
+template <class Call>
+void disagree(const Scene& scene, Call other) {
   const Joined joined = scene.join();
-  std::vector<float> data(scene.is_last() ? count_of_last : 10, 1.0f);
-  const Error error = error_of([&] { all_reduce(joined, data).wait(kLong); });
+  std::vector<float> data(10, 1.0f);
+  const Error error = error_of([&] {
+    Work work = scene.is_last() ? other(joined, data) : all_reduce(joined, data);
+    work.wait(kLong);
+  });
   expect(error.code() == RT_ERROR_COMMUNICATION, "RT_ERROR_COMMUNICATION");
   scene.store.kv_set("said/" + std::to_string(scene.place.rank), error.what());
   std::string said;
@@ -359,16 +377,29 @@ void disagree(const Scene& scene, std::size_t count_of_last) {
   expect_in(said, "the ranks disagree");
 }
 
-void disagreeing(const Scene& scene) { disagree(scene, 20); }
-// One vector goes through shared memory and the other one as a message, so that the ranks wait for
+void disagreeing(const Scene& scene) {
+  disagree(scene, [](const Joined& joined, std::vector<float>& data) {
+    data.resize(20);
+    return all_reduce(joined, data);
+  });
+}
+// One call goes through shared memory and the other one as a message, so that the ranks wait for
 // each other in different places.
-void disagreeing_in_way(const Scene& scene) { disagree(scene, 300'000); }
+void disagreeing_in_way(const Scene& scene) {
+  disagree(scene, [](const Joined& joined, std::vector<float>& data) {
+    rt_collective broadcast =
+        make_collective(RT_BROADCAST, RT_FLOAT32, data.data(), data.data(), data.size());
+    broadcast.peer = 0;
+    return joined->enqueue(broadcast);
+  });
+}
 
-int run(const char* plugin, const std::string& name) {
+int run(const char* plugin, const std::string& name, std::map<std::string, std::string> options) {
   const std::map<std::string, void (*)(const Scene&)> scenarios = {
       {"killed_reducing", killed_reducing},
       {"killed_idle", killed_idle},
       {"killed_in_split", killed_in_split},
+      {"absent_from_split", absent_from_split},
       {"stopped", stopped},
       {"late", late},
       {"absent", absent},
@@ -381,7 +412,7 @@ int run(const char* plugin, const std::string& name) {
       {"refused_interfaces", refused_interfaces},
       {"unreachable", unreachable}};
   const RankPlace place = rank_place();
-  scenarios.at(name)({place, plugin, file_store(place.store)});
+  scenarios.at(name)({place, plugin, file_store(place.store), std::move(options)});
   return 0;
 }
 
@@ -391,8 +422,13 @@ int run(const char* plugin, const std::string& name) {
 int main(int argc, char** argv) {
   try {
     std::setvbuf(stdout, nullptr, _IONBF, 0);
-    if (argc == 3) return collectives::testing::run(argv[1], argv[2]);
-    std::fprintf(stderr, "usage: %s <plugin> <scenario>\n", argv[0]);
+    std::map<std::string, std::string> options;
+    for (int i = 3; i < argc; ++i) {
+      const std::string option = argv[i];
+      options[option.substr(0, option.find('='))] = option.substr(option.find('=') + 1);
+    }
+    if (argc >= 3) return collectives::testing::run(argv[1], argv[2], std::move(options));
+    std::fprintf(stderr, "usage: %s <plugin> <scenario> [<option>=<value>...]\n", argv[0]);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());
   }

@@ -89,7 +89,7 @@ TEST_P(Ending, AQuestionIsAnsweredByAllRanks) {
   job->send(SIGTERM);
   const ProcessResult result = job->wait(seconds(20));
   expect_saved(result);
-  EXPECT_THAT(result.err, HasSubstr("SIGUSR2: each rank writes its last collectives"));
+  EXPECT_THAT(result.err, HasSubstr("SIGUSR2: the ranks that get this signal write"));
 }
 
 // As under nohup: the terminal is gone, but the training continues.

@@ -27,12 +27,13 @@ TEST(SlowRanks, DifferencesOfLessThanAMillisecondAreNone) {
   EXPECT_THAT(ranks_in(slow_ranks({0.001, 0.0019, 0.001}, {.data = 3})), testing::IsEmpty());
 }
 
-// Stages of a pipeline have other work.
-TEST(SlowRanks, AreComparedWithinAStage) {
+// Stages of a pipeline, and parts of a tensor, may have other work.
+TEST(SlowRanks, AreComparedAlongTheDataAxis) {
   const parallel::Mesh mesh{.data = 2, .pipeline = 2};  // ranks 2 and 3 are the second stage
   EXPECT_THAT(ranks_in(slow_ranks({0.010, 0.010, 0.020, 0.020}, mesh)), testing::IsEmpty());
   EXPECT_THAT(ranks_in(slow_ranks({0.010, 0.010, 0.020, 0.030}, mesh)), testing::ElementsAre(3));
   EXPECT_THAT(ranks_in(slow_ranks({0.010, 0.030}, {.pipeline = 2})), testing::IsEmpty());
+  EXPECT_THAT(ranks_in(slow_ranks({0.010, 0.030}, {.tensor = 2})), testing::IsEmpty());
 }
 
 }  // namespace
