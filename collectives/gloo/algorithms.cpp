@@ -157,9 +157,8 @@ void reduce_scatter_over_hosts(Mesh& mesh, const rt_collective& call) {
   const std::size_t partial_bytes = shared_memory::partial_bytes_of(call.dtype);
   char* const partial =
       mesh.scratch(Mesh::kBetweenSteps, hosts.ranks.size() * call.count * partial_bytes);
-  std::vector<Range> parts;
+  const auto parts = equal_parts(hosts.ranks.size() * call.count, hosts.ranks.size());
   for (std::size_t h = 0; h < hosts.ranks.size(); ++h) {
-    parts.push_back({h * call.count, call.count});
     on_host(mesh, {.kind = HostCall::Kind::kReduce,
                    .collective = call.kind,
                    .dtype = call.dtype,

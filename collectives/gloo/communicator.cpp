@@ -26,11 +26,6 @@ constexpr uint64_t kTransferSlot = uint64_t{0x43} << 56;
 // rank.
 constexpr int32_t kLeaves = 1, kGaveUp = 2, kLost = 3, kMissed = -1;
 
-// Whether ranks of a machine carry out such a call together, or a step of it.
-bool adds_or_gathers(int32_t kind) {
-  return kind == RT_ALL_REDUCE || kind == RT_REDUCE_SCATTER || kind == RT_ALL_GATHER;
-}
-
 // A call that has taken this long asks the other ranks how far they are.
 constexpr std::chrono::milliseconds kPatience{700};
 
@@ -210,7 +205,8 @@ std::shared_ptr<Completion> Communicator::start(const rt_collective& call) {
   if (is_transfer(call.kind)) return transfer(call);
   const bool shared = mesh_->hosts().is_one() && mesh_->host_collectives() != nullptr &&
                       mesh_->host_collectives()->takes(call);
-  liveness_.count_call(shared || (mesh_->hosts_share() && adds_or_gathers(call.kind)));
+  liveness_.count_call(shared ||
+                       (mesh_->hosts_share() && shared_memory::HostCollectives::knows(call.kind)));
   if (shared) return on_host(call);
   auto completion = std::make_shared<Completion>();
   ++unfinished_;

@@ -25,7 +25,7 @@ constexpr uint64_t kLeaveSlot = uint64_t{0x52} << 56;
 constexpr uint64_t kAcknowledgeSlot = uint64_t{0x54} << 56;
 constexpr uint64_t kSegmentSlot = uint64_t{0x53} << 56;
 constexpr uint64_t kSharesSlot = uint64_t{0x55} << 56;
-// What a rank says: whether it has opened the segment of its machine, or needs none.
+// A rank says by one of these whether it has opened the segment of its machine, or needs none.
 constexpr char kApart = 1, kShares = 2;
 
 Milliseconds left(mesh::Deadline deadline) {

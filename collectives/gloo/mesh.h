@@ -51,8 +51,8 @@ class Mesh : public ::gloo::Context {
 
   Transport& transport() { return *transport_; }
   const Hosts& hosts() const { return hosts_; }
-  // What the ranks of this machine do through shared memory; nullptr if this is its only rank.
-  // Only if hosts_share().
+  // The ranks of this machine meet here in shared memory; nullptr if this is its only rank, or
+  // unless hosts_share().
   shared_memory::HostCollectives* host_collectives() { return host_collectives_.get(); }
   // Whether the ranks of each machine share memory; all ranks have the same answer.
   bool hosts_share() const { return hosts_share_; }

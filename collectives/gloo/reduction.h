@@ -24,7 +24,7 @@ using shared_memory::Range;
 
 using Buffer = std::unique_ptr<::gloo::transport::UnboundBuffer>;
 
-// What is combined, and how.
+// A sum says what is combined, and how.
 struct Sum {
   const void* send = nullptr;
   Combine combine = nullptr;

@@ -120,9 +120,13 @@ HostCollectives::Slot& HostCollectives::slot(int rank, uint64_t chunk) const {
   return slots[static_cast<uint64_t>(rank) * kSlots + chunk % kSlots];
 }
 
+bool HostCollectives::knows(int32_t collective) {
+  return collective == RT_ALL_REDUCE || collective == RT_REDUCE_SCATTER ||
+         collective == RT_ALL_GATHER;
+}
+
 bool HostCollectives::takes(const rt_collective& call) const {
-  return ranks_ > 1 && (call.kind == RT_ALL_REDUCE || call.kind == RT_REDUCE_SCATTER ||
-                        call.kind == RT_ALL_GATHER);
+  return ranks_ > 1 && knows(call.kind);
 }
 
 std::shared_ptr<HostCollectives::Operation> HostCollectives::start(const rt_collective& call) {

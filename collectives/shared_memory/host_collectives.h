@@ -46,7 +46,7 @@ struct Range {
 // Splits a vector into one range for each of `parts` ranks; their lengths differ by at most one.
 std::vector<Range> equal_parts(std::size_t count, std::size_t parts);
 
-// What the ranks of one machine do together: a whole collective, or one step of a collective of
+// The ranks of one machine do this together: a whole collective, or one step of a collective of
 // several machines.
 struct HostCall {
   enum class Kind {
@@ -90,6 +90,8 @@ class HostCollectives {
   HostCollectives(const HostCollectives&) = delete;
   HostCollectives& operator=(const HostCollectives&) = delete;
 
+  // Whether it knows collectives of this kind.
+  static bool knows(int32_t collective);
   // Whether calls like this are carried out here, where all ranks are on one machine: all-reduce,
   // reduce-scatter and all-gather of host memory, which have passed the checks of the plugin.
   bool takes(const rt_collective& call) const;

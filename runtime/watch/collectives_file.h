@@ -10,7 +10,7 @@
 
 namespace runtime::watch {
 
-// What a file says. Times are nanoseconds since 1970 by the clock of the rank's machine, not of its
+// A file says this. Times are nanoseconds since 1970 by the clock of the rank's machine, not of its
 // monotonic clock.
 struct CollectivesFile {
   static constexpr int kVersion = 1;

@@ -18,8 +18,8 @@ int main_of(int argc, char** argv) {
                  "be copied there")
       ->required();
   app.footer(
-      "Ranks write these files when their job cannot go on. Times are those of each machine's "
-      "clock.\n"
+      "Ranks write these files when their job cannot go on, and after SIGUSR2. Times are those of "
+      "each machine's clock.\n"
       "Examples:\n"
       "  runtime diagnose outputs/gpt/20261130-104530");
   app.callback([&] {

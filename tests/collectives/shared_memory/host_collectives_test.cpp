@@ -72,7 +72,7 @@ struct Case {
     seed = static_cast<int>(random() % 50);
     ranks = size;
   }
-  // What `rank` sends as element i.
+  // `rank` sends this number as element i.
   int at(int rank, uint64_t i) const {
     return static_cast<int>((i * 7 + static_cast<uint64_t>(seed)) % 50) + 3 * ranks * (rank % 2);
   }
