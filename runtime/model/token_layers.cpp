@@ -23,21 +23,39 @@ DeclaredLayer rms_norm() {
       kActivation);
 }
 
+// A way in which angles shrink, and the keys that it reads.
+struct ScalingRow {
+  const char* name;
+  RotationScaling scaling;
+  bool has_factor, has_length;
+  double high;  // where the key is 0
+};
+
+constexpr ScalingRow kScalings[] = {{"none", RotationScaling::kNone, false, false, 0},
+                                    {"linear", RotationScaling::kLinear, true, false, 0},
+                                    {"llama3", RotationScaling::kLlama3, true, true, 4},
+                                    {"yarn", RotationScaling::kYarn, true, true, 32}};
+
+const ScalingRow& scaling_row(const std::string& name) {
+  return find_row("scaling", name, kScalings);
+}
+
 void check_rotary(const config::Layer& layer, const std::string& path) {
-  const std::string scaling = layer.find("scaling")->string;
+  const ScalingRow& row = scaling_row(layer.find("scaling")->string);
+  const std::string with = std::string(" with scaling = \"") + row.name + "\"";
   const auto number = [&](const char* key) { return layer.find(key)->as_number(); };
   const auto expect = [&](bool fits, const char* key, const std::string& expected) {
     if (!fits) config::fail_wrong(*layer.find(key), path + "." + key, expected);
   };
   expect(number("base") > 1, "base", "more than 1");
   expect(layer.find("columns")->integer % 2 == 0, "columns", "an even number");
-  if (scaling == "none") return;
-  expect(number("factor") >= 1, "factor", "at least 1 with scaling = \"" + scaling + "\"");
-  if (scaling == "linear") return;
+  if (!row.has_factor) return;
+  expect(number("factor") >= 1, "factor", "at least 1" + with);
+  if (!row.has_length) return;
   expect(layer.find("original_length")->integer > 0, "original_length",
-         "the tokens of the first training with scaling = \"" + scaling + "\"");
+         "the tokens of the first training" + with);
   const double low = number("low") > 0 ? number("low") : 1;
-  const double high = number("high") > 0 ? number("high") : scaling == "yarn" ? 32 : 4;
+  const double high = number("high") > 0 ? number("high") : row.high;
   expect(high > low, "high", "more than low");
 }
 
@@ -55,15 +73,9 @@ DeclaredLayer rotary() {
   const auto scaling = custom<Rotary>(
       {.name = "scaling",
        .default_text = "\"none\"",
-       .choices = {"none", "linear", "llama3", "yarn"},
+       .choices = names_of_rows(kScalings),
        .documentation = "how angles shrink for texts longer than those of the first training"},
-      [](const Setting& v, Rotary& r) {
-        r.rotations.scaling = row_of<RotationScaling>("scaling", v.string,
-                                                      {{"none", RotationScaling::kNone},
-                                                       {"linear", RotationScaling::kLinear},
-                                                       {"llama3", RotationScaling::kLlama3},
-                                                       {"yarn", RotationScaling::kYarn}});
-      });
+      [](const Setting& v, Rotary& r) { r.rotations.scaling = scaling_row(v.string).scaling; });
   const auto length = key("original_length", &Rotary::rotations, &Rotations::original_length,
                           "tokens of a text of the first training, for llama3 and yarn")
                           .in({.minimum = 0, .maximum = kMaxWidth})
