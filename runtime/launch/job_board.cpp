@@ -25,7 +25,7 @@ std::string to_text(const Note& note) {
     text << channel.communicator << ' ' << channel.direction << ' ' << channel.peer << ' '
          << state.started << ' ' << r.sequence << ' ' << r.kind << ' ' << r.dtype << ' '
          << r.reduction << ' ' << r.count << ' ' << r.wait_ns << ' ' << r.number << ' '
-         << r.micro_batch << ' ' << r.label_text() << '\n';
+         << r.micro_batch << ' ' << r.step << ' ' << r.label_text() << '\n';
   }
   text << note.text;
   return text.str();
@@ -37,7 +37,7 @@ bool read_channel(const std::string& line, watch::ChannelState& state) {
   watch::Channel& channel = state.channel;
   if (!(stream >> channel.communicator >> channel.direction >> channel.peer >> state.started >>
         r.sequence >> r.kind >> r.dtype >> r.reduction >> r.count >> r.wait_ns >> r.number >>
-        r.micro_batch) ||
+        r.micro_batch >> r.step) ||
       stream.get() != ' ')
     return false;
   r.communicator = channel.communicator;

@@ -62,6 +62,9 @@ struct Trainer::State {
       : programs_of(std::move(own)), programs(*programs_of) {}
 
   exec::Collectives* collectives() const { return setup.collectives(); }
+  void at_step(int64_t step) const {
+    if (collectives() != nullptr) collectives()->watchdog().at_step(step);
+  }
   void initialise();
   void read_weights(const config::Model& from);
   void broadcast_parameters();
@@ -296,7 +299,9 @@ void Trainer::State::prepare(const data::Batch& batch) {
 void Trainer::step(const data::Batch& batch, double learning_rate) {
   State& s = *state_;
   s.prepare(batch);
+  s.at_step(s.steps + 1);
   StepProgram& last = s.run(Purpose::kTraining, batch, learning_rate, s.steps);
+  s.at_step(0);
   const exec::HostSpan span(s.spans, exec::SpanKind::kReport);
   if (s.losses->full()) s.early.push_back(s.next_loss(*s.losses->pop(true)));
   s.losses->push(s.programs.stream(), last.program->address(last.values.loss),

@@ -45,7 +45,8 @@ std::string json_of(const CollectiveRecord& r) {
   text += member("count", std::to_string(r.count));
   if (r.reduction != 0)
     text += member("reduction", in_quotes(plugins::host::reduction_name(r.reduction)));
-  text += if_not(-1, "peer", r.peer) + if_not(0, "micro_batch", r.micro_batch);
+  text += if_not(-1, "peer", r.peer) + if_not(0, "micro_batch", r.micro_batch) +
+          if_not(0, "step", r.step);
   if (!r.label_text().empty()) text += member("label", in_quotes(r.label_text()));
   text += member("start_ns", std::to_string(r.start_ns));
   return text + if_not(0, "wait_ns", r.wait_ns) + if_not(0, "end_ns", r.end_ns) + "}";

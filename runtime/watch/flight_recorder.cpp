@@ -32,7 +32,7 @@ static_assert(offsetof(CollectiveRecord, wait_ns) == kWait * sizeof(uint64_t));
 static_assert(offsetof(CollectiveRecord, end_ns) == kEnd * sizeof(uint64_t));
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
-constexpr uint64_t kMagic = 0x3263657274722121;  // version 2 of the file
+constexpr uint64_t kMagic = 0x3363657274722121;  // version 3 of the file
 constexpr size_t kDumped = 64;
 
 // "12.345 s": the time from `from_ns` to `to_ns`, which may be any numbers if a file is damaged.
@@ -55,11 +55,14 @@ int rank_in_job(int peer, uint64_t communicator, const Groups& groups, int rank)
   return index < members.size() ? members[index] : peer;
 }
 
-// "bucket 0, micro-batch 2"; "" if nothing is known.
+// "bucket 0, micro-batch 2, step 812"; "" if nothing is known.
 std::string contents(const CollectiveRecord& r) {
   std::string text(r.label_text());
-  if (r.micro_batch > 0)
-    text += (text.empty() ? "micro-batch " : ", micro-batch ") + std::to_string(r.micro_batch);
+  const auto add = [&](const char* name, int64_t number) {
+    if (number > 0) text += (text.empty() ? "" : ", ") + (name + std::to_string(number));
+  };
+  add("micro-batch ", r.micro_batch);
+  add("step ", r.step);
   return text;
 }
 
@@ -219,6 +222,7 @@ uint64_t FlightRecorder::begin(const rt_collective& c, uint64_t communicator,
                           c.count,  communicator, now,     now,         0};
   record.number = next_number(record.channel());
   record.micro_batch = micro_batch;
+  record.step = step_;
   record.set_label(label);
   const auto words = std::bit_cast<Words>(record);
   Slot& to = slot(sequence);

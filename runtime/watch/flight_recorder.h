@@ -46,6 +46,7 @@ struct CollectiveRecord {
   int64_t end_ns = 0;       // when the rank saw its completion; 0: not yet
   uint64_t number = 0;      // 1, 2, ... in its channel
   int64_t micro_batch = 0;  // from 1; 0: none, or not known
+  int64_t step = 0;         // of training, from 1; 0: in none
   // What is sent, e.g. "bucket 0" or the name of a layer, cut after 32 bytes; the rest is zeros.
   std::array<char, 32> label = {};
 
@@ -87,9 +88,9 @@ std::string describe(const CollectiveRecord& record, const Groups& groups = {}, 
 // start.
 std::string dump(const RankRecords& records, int64_t now_ns, const Groups& groups = {});
 
-// begin, running, waiting and end are called by the rank's thread and are a few stores each, with
-// one lock in begin that nobody else holds until something goes wrong: no system call, and no
-// allocation once each channel has been used. The other functions: any thread.
+// begin, running, waiting, end and at_step are called by the rank's thread and are a few stores
+// each, with one lock in begin that nobody else holds until something goes wrong: no system call,
+// and no allocation once each channel has been used. The other functions: any thread.
 class FlightRecorder {
  public:
   // The largest number of collectives in flight at once. A power of two; the records take 128 KiB.
@@ -107,6 +108,8 @@ class FlightRecorder {
   void running(uint64_t sequence);  // enqueued; the rank's thread goes on with other work
   void waiting(uint64_t sequence);  // the rank's thread waits for it from now on
   void end(uint64_t sequence);      // it has completed
+  // The collectives from now on belong to this step of training; 0: to none.
+  void at_step(int64_t step) { step_ = step; }
 
   int rank() const { return rank_; }
   // The numbers of collectives that have begun, and that have completed with all before them.
@@ -135,6 +138,7 @@ class FlightRecorder {
   uint64_t next_number(const Channel& channel);
 
   int rank_;
+  int64_t step_ = 0;
   std::unique_ptr<Memory, Unmap> memory_;
   std::atomic<uint64_t> started_ = 0, completed_ = 0;
   mutable std::mutex mutex_;

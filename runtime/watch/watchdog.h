@@ -90,6 +90,10 @@ class Watchdog {
   // `rank` does not answer in the collective that the rank's thread waits for; -1: all answer.
   void suspect(int rank) { silent_ = rank; }
 
+  // The rank's collectives from now on belong to this step of training; 0: to none. The rank's
+  // thread calls it.
+  void at_step(int64_t step) { recorder_.at_step(step); }
+
   // How messages name a rank of the job.
   std::string rank_name(int rank) const { return options_.names.of(rank); }
 
@@ -155,8 +159,8 @@ class Watchdog {
     bool heard = false;  // the alarm, by the watchdog's thread
   } end_;
   std::mutex concluding_;
-  bool done_ = false;  // the work is done; guarded by concluding_
-  bool over_ = false;  // the cause of the end is known; guarded by concluding_
+  // The work is done; the cause of the end is known. Guarded by concluding_.
+  bool done_ = false, over_ = false;
   std::atomic<bool> sheltered_ = false;
   std::atomic<int> silent_ = -1;  // see suspect()
   int answered_ = 0;              // of WatchdogOptions::questions; by the watchdog's thread

@@ -37,7 +37,7 @@ const std::map<std::string, size_t> kRoomLines = {
     {"runtime/model", 2234},    {"runtime/parallel", 3329},  {"runtime/session", 1448},
     {"runtime/step", 1636},     {"runtime/system", 538},     {"runtime/tensor", 694},
     {"runtime/terminal", 419},  {"runtime/tokenizer", 2163}, {"runtime/train", 7240},
-    {"runtime/watch", 1898},
+    {"runtime/watch", 1911},
 };
 // The same for all other folders, with scripts. Tests have a twentieth more than they need today,
 // because every change brings some.
@@ -72,7 +72,7 @@ const std::map<std::string, size_t> kOtherLines = {
     {"tests/tools", 5900},
     {"tools", 681},
     {"tools/bench", 964},
-    {"tools/diagnose", 259},
+    {"tools/diagnose", 274},
     {"tools/gpu", 1457},
     {"tools/packaging", 186},
     {"tools/peers", 3346},

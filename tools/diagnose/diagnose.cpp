@@ -79,6 +79,20 @@ watch::RankNames names_of(const Files& files) {
   return watch::RankNames(several ? hosts : std::vector<std::string>());
 }
 
+// All ranks write within seconds, by clocks that may differ a little.
+void leave_out_old(Files& files, std::string& left_out) {
+  constexpr std::chrono::minutes kOld{1};
+  const int64_t newest = std::ranges::max(files, {}, &CollectivesFile::written_ns).written_ns;
+  std::erase_if(files, [&](const CollectivesFile& file) {
+    const std::chrono::nanoseconds age{newest - file.written_ns};
+    if (age < kOld) return false;
+    left_out += "rank " + std::to_string(file.rank) + " has written its file " +
+                plugins::host::seconds_text(age) +
+                " before the newest one, so that it is left out\n";
+    return true;
+  });
+}
+
 std::string waited(const CollectivesFile& file, const CollectiveRecord& call) {
   return plugins::host::seconds_text(std::chrono::duration<double, std::nano>(
       static_cast<double>(file.written_ns - call.wait_ns)));
@@ -86,7 +100,7 @@ std::string waited(const CollectivesFile& file, const CollectiveRecord& call) {
 
 }  // namespace
 
-Files read_folder(const fs::path& folder) {
+Files read_folder(const fs::path& folder, std::string& left_out) {
   Files files;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; entry != end; entry.increment(error))
@@ -107,6 +121,7 @@ Files read_folder(const fs::path& folder) {
                                std::to_string(files[0].world_size) +
                                ": the files are of several jobs; remove those of the others");
   }
+  leave_out_old(files, left_out);
   return files;
 }
 

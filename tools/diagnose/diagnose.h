@@ -14,7 +14,9 @@ using Files = std::vector<runtime::watch::CollectivesFile>;
 
 // Reads rank-*-collectives.json of a folder, in the order of ranks. Throws DataError, which names
 // the file, if one cannot be read, two are of one rank or of jobs of other sizes, or there is none.
-Files read_folder(const std::filesystem::path& folder);
+// A file that is a minute older than the newest is of an earlier question: it is left out, and
+// `left_out` gets a line that says so.
+Files read_folder(const std::filesystem::path& folder, std::string& left_out);
 
 // The sentence that names the rank to blame, as the job itself would say it.
 std::string verdict_of(const Files& files);

@@ -23,8 +23,9 @@ int main_of(int argc, char** argv) {
       "Examples:\n"
       "  runtime diagnose outputs/gpt/20261130-104530");
   app.callback([&] {
-    const Files files = read_folder(folder);
-    std::printf("%s\n\n%s", verdict_of(files).c_str(), table_of(files).c_str());
+    std::string left_out;
+    const Files files = read_folder(folder, left_out);
+    std::printf("%s\n\n%s%s", verdict_of(files).c_str(), table_of(files).c_str(), left_out.c_str());
   });
   return trials::run_program(app, argc, argv, exit_code);
 }

@@ -41,6 +41,7 @@ CollectiveRecord record_of(const Json& j) {
     r.reduction = number_of(j.at("reduction").get<std::string>(), reduction_name);
   r.peer = j.value("peer", -1);
   r.micro_batch = j.value("micro_batch", int64_t{0});
+  r.step = j.value("step", int64_t{0});
   r.set_label(j.value("label", ""));
   j.at("start_ns").get_to(r.start_ns);
   r.wait_ns = j.value("wait_ns", int64_t{0});

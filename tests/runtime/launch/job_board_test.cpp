@@ -26,6 +26,7 @@ TEST(StoreJobBoard, KeepsNotesAsTheyAre) {
   pending.wait_ns = 12;
   pending.number = 17;
   pending.micro_batch = 2;
+  pending.step = 812;
   pending.set_label("a layer, bucket 1");
   board.post(done);
   EXPECT_FALSE(board.alarm());

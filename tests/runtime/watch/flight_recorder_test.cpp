@@ -32,6 +32,19 @@ TEST(FlightRecorder, KeepsWhatWasBegunAndWhatHasCompleted) {
   EXPECT_EQ(recorder.completed(), 1u);
 }
 
+TEST(FlightRecorder, CallsBelongToTheStepInWhichTheyBegin) {
+  FlightRecorder recorder(0);
+  recorder.begin(all_reduce());
+  recorder.at_step(812);
+  recorder.begin(all_reduce());
+  recorder.begin(all_reduce());
+  recorder.at_step(0);
+  recorder.begin(all_reduce());
+  std::vector<int64_t> steps;
+  for (const CollectiveRecord& r : recorder.records().records) steps.push_back(r.step);
+  EXPECT_THAT(steps, testing::ElementsAre(0, 812, 812, 0));
+}
+
 TEST(FlightRecorder, CompletionOutOfOrder) {
   FlightRecorder recorder(0);
   for (int i = 0; i < 3; ++i) recorder.begin(all_reduce());
@@ -144,10 +157,15 @@ TEST(FlightRecorder, DescribesEachKind) {
             "send #17 to rank 3 along the pipeline axis (431080 float32, bucket 0, micro-batch 2)");
   r.kind = RT_RECEIVE;
   EXPECT_EQ(describe(r), "receive #17 from rank 1 (431080 float32, bucket 0, micro-batch 2)");
+  r.step = 812;
+  EXPECT_EQ(describe(r),
+            "receive #17 from rank 1 (431080 float32, bucket 0, micro-batch 2, step 812)");
   r.micro_batch = 0;
   r.set_label("");
+  EXPECT_EQ(describe(r), "receive #17 from rank 1 (431080 float32, step 812)");
   r.kind = RT_BARRIER;
   EXPECT_EQ(describe(r), "barrier #17");
+  r.step = 0;
   r.kind = -5;
   r.dtype = 1000;
   EXPECT_EQ(describe(r), "collective -5 #17 (431080 dtype 1000)");

@@ -81,24 +81,39 @@ class Folder : public testing::Test {
   void write(const watch::CollectivesFile& file) const {
     write("rank-" + std::to_string(file.rank) + "-collectives.json", to_json(file));
   }
-  std::string refused() const {
+  std::string refused() {
     try {
-      read_folder(folder_.path());
+      read_folder(folder_.path(), left_out_);
     } catch (const runtime::DataError& error) {
       return error.what();
     }
     return "";
   }
   runtime::test::TemporaryFolder folder_;
+  std::string left_out_;
 };
 
 TEST_F(Folder, IsReadInTheOrderOfRanks) {
   for (const int r : {2, 0, 1}) write(rank(r, 5, r != 2));
   write("rank-0-collectives.txt", "other files are left alone");
-  const Files files = read_folder(folder_.path());
+  const Files files = read_folder(folder_.path(), left_out_);
   ASSERT_EQ(files.size(), 3u);
   EXPECT_EQ(files[2].rank, 2);
   EXPECT_THAT(verdict_of(files), StartsWith("rank 2 (node-2) of 3 is stuck"));
+}
+
+// Rank 1 does not answer the second question.
+TEST_F(Folder, AFileOfAnEarlierQuestionIsLeftOut) {
+  for (const int r : {0, 1, 2}) {
+    watch::CollectivesFile file = rank(r, 5, r != 1);
+    if (r == 1) file.written_ns -= 90 * kSecond;
+    write(file);
+  }
+  const Files files = read_folder(folder_.path(), left_out_);
+  ASSERT_EQ(files.size(), 2u);
+  EXPECT_EQ(left_out_,
+            "rank 1 has written its file 90 s before the newest one, so that it is left out\n");
+  EXPECT_THAT(verdict_of(files), StartsWith("rank 1 (unknown machine) of 3 is lost"));
 }
 
 TEST_F(Folder, ErrorsNameTheFile) {
@@ -112,7 +127,8 @@ TEST_F(Folder, ErrorsNameTheFile) {
 
 TEST(Diagnose, AFolderThatIsNotThere) {
   try {
-    read_folder("/nowhere");
+    std::string ignored;
+    read_folder("/nowhere", ignored);
     FAIL();
   } catch (const runtime::DataError& error) {
     EXPECT_THAT(error.what(), HasSubstr("/nowhere: cannot be read: No such file"));

@@ -46,6 +46,7 @@ TEST(CollectivesFile, IsReadAsItWasWritten) {
   for (const size_t i : {0, 1}) {
     const CollectiveRecord &a = read.records[i], &b = file.records[i];
     EXPECT_EQ(describe(a), describe(b));
+    EXPECT_EQ(a.step, b.step);
     EXPECT_EQ(a.channel(), b.channel());
     EXPECT_EQ(a.sequence, b.sequence);
     EXPECT_EQ(a.reduction, b.reduction);
