@@ -2,7 +2,7 @@
 # Installs the packages of the distribution that the project needs (Debian 12, Ubuntu 24.04 or newer).
 #
 #   tools/setup.sh --minimal   to build and to train
-#   tools/setup.sh --ranks     the same, and Gloo and Open MPI, for ranks that are processes
+#   tools/setup.sh --ranks     the same, and Gloo and Open MPI, for ranks that are processes, and their numbers over HTTP
 #   tools/setup.sh --packages  the same as --ranks, and what tools/package.sh needs, for packages with every rendezvous
 #   tools/setup.sh             as --minimal, and what the tests need
 #   tools/setup.sh --dev       the same, and clang: fuzzing, formatting, linting
@@ -16,9 +16,9 @@ train=(ca-certificates cmake ninja-build g++ libdnnl-dev libtomlplusplus-dev lib
 tests=(libgtest-dev libgmock-dev python3)
 # Some distributions lack some of these packages. The tests that need them then report that they are skipped.
 optional_tests=(python3-numpy python3-pil python3-torch python3-sklearn zsh fish strace libgloo-dev libopenmpi-dev openmpi-bin libmpich-dev mpich libpmix-dev
-  libhiredis-dev redis-server iproute2 netcat-openbsd hipcc libamdhip64-dev dpkg-dev file
+  libhiredis-dev redis-server libmicrohttpd-dev iproute2 netcat-openbsd hipcc libamdhip64-dev dpkg-dev file
   ocl-icd-opencl-dev opencl-headers pocl-opencl-icd)
-ranks=(libgloo-dev libopenmpi-dev openmpi-bin)
+ranks=(libgloo-dev libopenmpi-dev openmpi-bin libmicrohttpd-dev)
 packages=(dpkg-dev file)
 lint=(pyflakes3 shellcheck)
 dev=(clang clang-format clang-tidy libclang-rt-dev ccache git "${lint[@]}")

@@ -154,6 +154,7 @@ list_optional_parts() {
   optional_part "conformance of mpi with MPICH" "libmpich-dev" command -v mpicc.mpich
   optional_part "rendezvous by Redis" "libhiredis-dev, redis-server" command -v redis-server
   optional_part "rendezvous by PMIx" "libpmix-dev" sh -c "ls /usr/lib/*/pmix2/include/pmix.h || ls /usr/include/pmix.h"
+  optional_part "numbers over HTTP" "libmicrohttpd-dev" test -e /usr/include/microhttpd.h
   optional_part "image folders" "libjpeg-dev, libpng-dev" test -e build/tests/images_test
   optional_part "parity with PyTorch" "python3-torch" /usr/bin/python3 -c 'import torch, numpy'
   optional_part "metrics against scikit-learn" "python3-sklearn" /usr/bin/python3 -c 'import sklearn, numpy'

@@ -22,6 +22,8 @@ class Descriptor {
   void close() {
     if (number_ >= 0) ::close(std::exchange(number_, -1));
   }
+  // Gives the descriptor to the caller, who closes it.
+  int release() { return std::exchange(number_, -1); }
   int get() const { return number_; }
   explicit operator bool() const { return number_ >= 0; }
 

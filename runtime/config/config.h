@@ -120,6 +120,9 @@ struct Metrics {
   bool jsonl = true;              // whether metrics.jsonl is written
   bool csv = false;               // whether metrics.csv is written
   bool tensorboard = false;       // whether event files of TensorBoard are written
+  bool ranks = false;             // whether each rank writes ranks/rank<number>.jsonl
+  int prometheus_port = 0;        // of the first rank of a machine; 0: no numbers over HTTP
+  std::string prometheus_address = "127.0.0.1";
 };
 
 // [debug]: seed, reproducibility and checks.

@@ -63,6 +63,7 @@ struct Launch {
   int min_ranks = 0;  // 0: a rank that is lost is never left out
   double rejoin_minutes = 10;
   std::string mpiexec = "mpiexec";
+  std::string log_folder;  // empty: no files with what ranks print
 };
 
 }  // namespace runtime::config

@@ -333,8 +333,12 @@ Section launch() {
            "minutes between looks at the device of a rank that was left out; if it is usable, the "
            "rank is taken in after the next checkpoint; 0: never")
            .in(at_least(0, 1e6)),
-       key("mpiexec", &Launch::mpiexec,
-           "program that starts the ranks of comm.backend = \"mpi\"")});
+       key("mpiexec", &Launch::mpiexec, "program that starts the ranks of comm.backend = \"mpi\""),
+       key("log_folder", &Launch::log_folder,
+           "what each rank prints is also appended to rank<number>.log in this folder (relative to "
+           "where the program was started), each line behind its time (UTC) and the machine, for "
+           "ranks that are processes which this program starts; rank 0 then writes to no "
+           "terminal; empty: no such files")});
 }
 
 Section validation() {
@@ -411,7 +415,21 @@ Section metrics_section() {
        key("csv", &Metrics::csv, "write metrics.csv into the run's folder, for spreadsheets"),
        key("tensorboard", &Metrics::tensorboard,
            "write event files into tensorboard/ of the run's folder; tensorboard --logdir outputs "
-           "shows all runs")});
+           "shows all runs"),
+       key("ranks", &Metrics::ranks,
+           "each rank writes ranks/rank<number>.jsonl into the run's folder, on its machine: what "
+           "a step has cost it, how long it has waited for other ranks and for its data, its "
+           "memory and its device"),
+       key("prometheus_port", &Metrics::prometheus_port,
+           "each rank shows these numbers and those of metrics.jsonl at "
+           "http://<prometheus_address>:<port>/metrics in the text format of Prometheus; the port "
+           "of a machine's first rank, and the ranks after it there have the ports after it; 0: "
+           "off")
+           .in(at_least(0, 65535)),
+       key("prometheus_address", &Metrics::prometheus_address,
+           "the address of this machine that prometheus_port belongs to; the pages are neither "
+           "encrypted nor protected by a password, so \"0.0.0.0\" (all interfaces) is for a "
+           "network that you trust")});
 }
 
 Section profiling() {

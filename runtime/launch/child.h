@@ -30,6 +30,7 @@ struct ChildSpec : plugins::host::Spawn {
   // first; orders follow (orders.h). Without a value the input of the process is empty.
   std::optional<std::string> input = {};
   std::string out_prefix, err_prefix;  // precede each line of its output
+  std::string log = {};                // a file for these lines (LineLog); "": none
 };
 
 // A process that was started. It runs on when this object is destroyed.

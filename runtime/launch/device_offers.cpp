@@ -1,14 +1,13 @@
 // Finds the communicator that reads this rank's device, and whether all ranks have found the same.
 #include "runtime/launch/device_offers.h"
 
-#include <unistd.h>
-
 #include <exception>
 #include <set>
 
 #include "plugins/host/communicator.h"
 #include "runtime/launch/open_device.h"
 #include "runtime/step/ranks.h"
+#include "runtime/system/host_name.h"
 
 namespace runtime::launch {
 
@@ -21,12 +20,10 @@ std::string device_offer(const config::Config& config, const plugins::host::Regi
   } catch (const std::exception&) {
     return "";  // the error is reported when the device is opened
   }
-  char machine[256] = "";
-  ::gethostname(machine, sizeof(machine) - 1);
   for (const auto& plugin : registry.plugins()) {
     if (device.usable() && plugin.communicator &&
         plugin.communicator->device_plugin == device.plugin)
-      return plugin.name + " " + machine + " " + device.properties.stable_id;
+      return plugin.name + " " + system::host_name() + " " + device.properties.stable_id;
   }
   return "";
 }

@@ -299,6 +299,7 @@ int start(const config::Config& config, const std::vector<std::string>& argument
   o.saving = seconds(config.comm.save_timeout_s);
   o.ending_limit = seconds(config.comm.timeout_s + config.comm.save_timeout_s);
   o.mpiexec = config.launch.mpiexec;
+  o.log_folder = config.launch.log_folder;
   return by_mpi ? launch_mpi(o) : launch_processes(o);
 }
 
@@ -401,6 +402,21 @@ std::string Rank::broadcast_text(std::string of_rank_0) const {
   return exec::broadcast_text(std::move(of_rank_0), collectives);
 }
 
+namespace {
+
+// Of ranks that are threads, or that mpiexec starts, this process cannot tell who prints what.
+void check_log_folder(const std::string& folder, bool fits) {
+  if (folder.empty() || fits) return;
+  throw ConfigurationError(
+      "launch.log_folder = \"" + folder +
+      "\" is for ranks that are processes which this program starts (--nproc N, with a "
+      "comm.backend "
+      "of that kind); for one rank or ranks that are threads, redirect the output of this process, "
+      "and for those of mpiexec use its --output-filename");
+}
+
+}  // namespace
+
 struct Job::State {
   // How the ranks run. In the last two this process only starts them and waits.
   enum class Kind { kAlone, kThreads, kRank, kProcesses, kMpi };
@@ -476,6 +492,8 @@ Job::Job(config::Config config, plugins::host::HostServices services, bool write
   } else if (s.config.launch.ranks > 1) {
     s.choose_kind();
   }
+  check_log_folder(s.config.launch.log_folder,
+                   s.kind == State::Kind::kProcesses || !s.place.source.empty());
 }
 
 Job::~Job() = default;

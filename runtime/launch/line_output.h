@@ -2,8 +2,11 @@
 #ifndef RUNTIME_LAUNCH_LINE_OUTPUT_H_
 #define RUNTIME_LAUNCH_LINE_OUTPUT_H_
 
+#include <memory>
 #include <string>
 #include <string_view>
+
+#include "plugins/host/descriptor.h"
 
 namespace runtime::launch {
 
@@ -25,11 +28,26 @@ class Sink {
   int error_ = 0;
 };
 
+// A file to which lines of one rank are appended, each behind its time (UTC) and the name of this
+// machine. If it cannot be written, one warning says so, and the rest is dropped. One thread.
+class LineLog {
+ public:
+  // Makes the folder and the file. Throws ConfigurationError if they cannot be made.
+  explicit LineLog(const std::string& path);
+  void add(std::string_view line);
+
+ private:
+  const std::string path_, host_;
+  const plugins::host::Descriptor file_;
+  bool failed_ = false;
+};
+
 // Divides a stream of bytes into lines. With a prefix, a line longer than kLongestLine becomes
 // several lines. Without a prefix it stays one line, but lines of other ranks may appear inside it.
 class LineCutter {
  public:
-  LineCutter(std::string prefix, Sink& sink) : prefix_(std::move(prefix)), sink_(sink) {}
+  LineCutter(std::string prefix, Sink& sink, std::shared_ptr<LineLog> log = nullptr)
+      : prefix_(std::move(prefix)), sink_(sink), log_(std::move(log)) {}
   static constexpr size_t kLongestLine = 64 * 1024;
   const Sink& sink() const { return sink_; }
   void add(std::string_view bytes);
@@ -39,6 +57,7 @@ class LineCutter {
   void write(std::string_view line, bool complete);
   std::string prefix_, partial_;
   Sink& sink_;
+  std::shared_ptr<LineLog> log_;  // may be null
 };
 
 }  // namespace runtime::launch

@@ -78,7 +78,9 @@ ChildSpec rank_of(const LaunchOptions& options, const Slots& slots, int local_ra
     spec.arguments = words(spec.arguments, options.elastic.arguments(slots.of_ranks()));
   spec.environment = environment_with(variables);
   spec.remedy = "see that the program's file is still there and may be executed";
-  spec.pipe_out = spec.rank != 0 || isatty(STDOUT_FILENO) == 0;
+  if (!options.log_folder.empty())
+    spec.log = options.log_folder + "/rank" + std::to_string(spec.rank) + ".log";
+  spec.pipe_out = spec.rank != 0 || !spec.log.empty() || isatty(STDOUT_FILENO) == 0;
   spec.out_prefix = spec.rank == 0 ? "" : prefix;
   spec.err_prefix = prefix;
   return spec;

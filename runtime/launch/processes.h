@@ -43,6 +43,8 @@ struct LaunchOptions {
   // How long rank 0 may go on saving after another rank has failed.
   std::chrono::nanoseconds saving = std::chrono::minutes(10);
   std::string mpiexec = "mpiexec";  // for launch_mpi() only
+  // For launch_processes(): the folder of rank<number>.log with what each rank prints; "": none.
+  std::string log_folder = {};
   // For launch_processes() where other launchers start the other ranks of the job.
   struct Share {
     std::string program = {};     // the path of this program

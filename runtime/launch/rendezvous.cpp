@@ -13,6 +13,7 @@
 #include "plugins/host/text.h"
 #include "runtime/launch/nonce.h"
 #include "runtime/launch/poll.h"
+#include "runtime/system/host_name.h"
 #include "runtime/watch/rank_names.h"
 
 namespace runtime::launch {
@@ -75,14 +76,8 @@ class Turns {
   std::chrono::nanoseconds turn_ = kShortTurn;
 };
 
-std::string host_name() {
-  char host[256] = "";
-  ::gethostname(host, sizeof host - 1);
-  return host;
-}
-
 std::string process_name() {
-  return "process " + std::to_string(::getpid()) + " on " + host_name();
+  return "process " + std::to_string(::getpid()) + " on " + system::host_name();
 }
 
 class Handshake {
@@ -303,7 +298,7 @@ std::string join(Store& store, int rank, int world_size, std::chrono::nanosecond
 std::vector<std::string> exchange_hosts(Store& store, const std::string& prefix, int rank,
                                         int world_size, std::chrono::nanoseconds timeout) {
   const std::string key = prefix + "hosts";
-  store.set(key + "/" + std::to_string(rank), host_name());
+  store.set(key + "/" + std::to_string(rank), system::host_name());
   if (rank == 0) {
     std::string all;
     for (int r = 0; r < world_size; ++r)

@@ -115,11 +115,12 @@ class Supervisor {
 };
 
 void Supervisor::add(const ChildSpec& spec) {
+  const auto log = spec.log.empty() ? nullptr : std::make_shared<LineLog>(spec.log);
   Child child = start(spec);
   if (child.out.get() >= 0)
-    streams_.push_back({std::move(child.out), LineCutter(spec.out_prefix, out_)});
+    streams_.push_back({std::move(child.out), LineCutter(spec.out_prefix, out_, log)});
   if (child.err.get() >= 0)
-    streams_.push_back({std::move(child.err), LineCutter(spec.err_prefix, err_)});
+    streams_.push_back({std::move(child.err), LineCutter(spec.err_prefix, err_, log)});
   children_.push_back(std::move(child));
 }
 

@@ -10,6 +10,8 @@
 #include "runtime/config/metrics.h"
 #include "runtime/row_of.h"
 #include "runtime/session/reports/metrics_files.h"
+#include "runtime/session/reports/metrics_server.h"
+#include "runtime/system/host_name.h"
 #include "runtime/terminal/terminal.h"
 
 namespace runtime::session {
@@ -49,7 +51,40 @@ std::vector<std::string> numbers_of(std::vector<std::string> metrics) {
   return metrics;
 }
 
+// The page has the numbers of the last line.
+class PageReporter : public train::Reporter {
+ public:
+  PageReporter(const RankName& name, const std::string& address, int port)
+      : page_(name), server_(address, port) {}
+  void note(const std::string&) override {}
+  void line(const Metrics& metrics) override {
+    page_.add(metrics);
+    server_.show(page_.text());
+  }
+
+ private:
+  RankPage page_;
+  MetricsServer server_;
+};
+
 }  // namespace
+
+std::unique_ptr<train::Reporter> make_rank_reporter(const config::Config& config,
+                                                    const launch::RankEnvironment& place,
+                                                    const std::filesystem::path& folder,
+                                                    int64_t after) {
+  const config::Metrics& metrics = config.metrics;
+  const RankName name = {config.name, place.rank, system::host_name()};
+  std::vector<std::unique_ptr<train::Reporter>> list;
+  if (metrics.ranks) {
+    const std::string file = "ranks/rank" + std::to_string(place.rank) + ".jsonl";
+    list.push_back(make_rank_file((folder / file).string(), name, after, std::cerr));
+  }
+  if (metrics.prometheus_port > 0)
+    list.push_back(std::make_unique<PageReporter>(name, metrics.prometheus_address,
+                                                  metrics.prometheus_port + place.local_rank));
+  return make_tee(std::move(list));
+}
 
 std::unique_ptr<train::Reporter> make_reporter(const config::Config& config,
                                                const std::filesystem::path& folder, int64_t epochs,

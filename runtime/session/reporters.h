@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "runtime/config/config.h"
+#include "runtime/launch/environment.h"
 #include "runtime/train/reporter.h"
 
 namespace runtime::session {
@@ -16,6 +17,13 @@ namespace runtime::session {
 std::unique_ptr<train::Reporter> make_reporter(const config::Config& config,
                                                const std::filesystem::path& folder, int64_t epochs,
                                                int64_t steps, int64_t after);
+
+// Makes those that every rank has: its file in ranks/ and its page for Prometheus. Throws
+// ConfigurationError if the page cannot be served.
+std::unique_ptr<train::Reporter> make_rank_reporter(const config::Config& config,
+                                                    const launch::RankEnvironment& place,
+                                                    const std::filesystem::path& folder,
+                                                    int64_t after);
 
 }  // namespace runtime::session
 

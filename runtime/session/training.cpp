@@ -66,10 +66,11 @@ void save_weights(const Session& s, const train::RunResult& result, const data::
 }
 
 // Makes the files of the run and returns its reporter. On ranks other than 0 the reporter prints
-// nothing.
+// nothing, and has the numbers of the rank only.
 std::unique_ptr<train::Reporter> begin_training(Training& training, const Session& session,
                                                 int64_t per_epoch, int64_t steps) {
-  std::unique_ptr<train::Reporter> reporter = make_tee({});
+  std::vector<std::unique_ptr<train::Reporter>> reporters;
+  const int64_t after = session.resumed ? session.resumed->manifest.state.step : 0;
   session.rank.on_main("making the files of the run", [&] {
     std::error_code ignored;
     const bool same =
@@ -78,10 +79,12 @@ std::unique_ptr<train::Reporter> begin_training(Training& training, const Sessio
     std::optional<uint64_t> kept;
     if (same) kept = session.resumed->manifest.state.metrics_bytes;
     training.folder->begin(training.config, kept);
-    reporter =
-        make_reporter(session.config, session.rank.run_folder, (steps + per_epoch - 1) / per_epoch,
-                      steps, session.resumed ? session.resumed->manifest.state.step : 0);
+    reporters.push_back(make_reporter(session.config, session.rank.run_folder,
+                                      (steps + per_epoch - 1) / per_epoch, steps, after));
   });
+  reporters.push_back(
+      make_rank_reporter(session.config, session.rank.place, session.rank.run_folder, after));
+  std::unique_ptr<train::Reporter> reporter = make_tee(std::move(reporters));
   if (!training.choice.empty()) reporter->note(training.choice);
   announce_begin(session, *reporter);
   return reporter;
@@ -146,9 +149,9 @@ int train_on_rank(Session& session, Training& training) {
   report_profile(session, result, *reporter);
   if (session.rank.main()) {
     announce_end(session, result, file, best, training.max_steps, *reporter);
-    reporter->finish();
-    training.stop->everything_is_saved();
   }
+  reporter->finish();
+  if (session.rank.main()) training.stop->everything_is_saved();
   return result.signal == 0 ? 0 : 128 + result.signal;
 }
 

@@ -33,7 +33,7 @@ void CostMeter::begin_step() {
 void CostMeter::end_step() {
   if (++steps_ != warm_up_) return;
   pause();
-  seconds_ = {};
+  seconds_ = data_ = {};
   exposed_ = {};
 }
 
@@ -47,7 +47,8 @@ StepTimes CostMeter::so_far() {
   if (since_) take_exposed();
   const std::chrono::duration<double> running =
       since_ ? Clock::now() - *since_ : Clock::duration::zero();
-  return {steps_ - warm_up_, (seconds_ + running).count(), exposed_[0] + exposed_[1] + exposed_[2]};
+  return {steps_ - warm_up_, (seconds_ + running).count(), exposed_[0] + exposed_[1] + exposed_[2],
+          data_.count()};
 }
 
 void CostMeter::pause() {

@@ -27,6 +27,7 @@ struct StepTimes {
   int64_t steps = 0;
   double seconds = 0;  // input and waiting included
   double exposed = 0;  // part of `seconds` in which the rank waited for collectives
+  double data = 0;     // part of `seconds` in which it waited for its samples
 };
 
 // The seconds by axis in which the rank has waited for collectives since the last call.
@@ -43,6 +44,8 @@ class CostMeter {
   void begin(StepPrograms& programs, int64_t total);
   void begin_step();
   void end_step();
+  // Adds to what a step has waited for its samples.
+  void add_data(Clock::duration waited) { data_ += waited; }
   // Stops the clock until the next step begins, because a validation or a checkpoint belongs to no
   // step. The call waits for the queued steps.
   void pause();
@@ -58,7 +61,7 @@ class CostMeter {
   StepPrograms* programs_ = nullptr;
   int64_t warm_up_ = 0, steps_ = 0;
   std::optional<Clock::time_point> since_;  // of steps that are not in `seconds_` yet
-  std::chrono::duration<double> seconds_{0};
+  std::chrono::duration<double> seconds_{0}, data_{0};
   parallel::ByAxis exposed_{};
 };
 

@@ -14,10 +14,9 @@ const DeviceLoad& DeviceMeter::read() {
     load_.power_watts = static_cast<double>(u.power_milliwatts) / 1e3;
     add_energy(*load_.power_watts, now);
   }
-  if (!device_->host_memory()) {
-    const rt_memory_info memory = device_->memory_info();
-    load_.memory_bytes = memory.total_bytes - memory.free_bytes;
-  }
+  const rt_memory_info memory = device_->memory_info();
+  load_.allocated_bytes = memory.allocated_bytes;
+  if (!device_->host_memory()) load_.memory_bytes = memory.total_bytes - memory.free_bytes;
   return load_;
 }
 

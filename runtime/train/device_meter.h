@@ -9,11 +9,13 @@
 
 namespace runtime::train {
 
-// The load of the whole device, by all its users. What the device does not measure is empty.
+// The load of the whole device, by all its users, and what this rank has of its memory. What the
+// device does not measure is empty.
 struct DeviceLoad {
   std::optional<int> utilisation;  // percent of the time
   std::optional<double> power_watts;
   std::optional<uint64_t> memory_bytes;  // in use
+  uint64_t allocated_bytes = 0;          // by this rank, for any use
 };
 
 // Asks the device at most once a second, because management libraries may take a millisecond.
@@ -21,7 +23,7 @@ class DeviceMeter {
  public:
   explicit DeviceMeter(std::shared_ptr<plugins::host::Device> device)
       : device_(std::move(device)) {}
-  // The answer of the last time. On a device with host memory it is empty unless the plugin
+  // The answer of the last time. On a device with host memory the load is empty unless the plugin
   // measures something.
   const DeviceLoad& read();
   // The energy in joules that the device has drawn since the first answer with a power, as the sum

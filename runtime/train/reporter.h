@@ -11,6 +11,13 @@
 
 namespace runtime::train {
 
+// The mean of the steps since the line before, on this rank, in seconds.
+struct RankCost {
+  double step = 0;     // from one step to the next, input and waiting included
+  double waiting = 0;  // part of `step` in which the rank waited for other ranks
+  double data = 0;     // part of `step` in which it waited for its samples
+};
+
 // One line of metrics, during an epoch or at its end; at the end of an epoch with the validation,
 // if there is one.
 struct Metrics {
@@ -31,6 +38,7 @@ struct Metrics {
   std::optional<double> mfu = {};
   MetricValues validation = {};              // of validation.metrics, beside loss and accuracy
   std::optional<double> epoch_seconds = {};  // at the end of an epoch, its validation included
+  std::optional<RankCost> cost = {};         // empty if the steps were for warming up
 };
 
 // Called by one thread.

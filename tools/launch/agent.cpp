@@ -43,6 +43,7 @@ int serve() {
   options.ranks = assignment.ranks;
   options.arguments = assignment.arguments;
   options.launch_id = assignment.launch_id;
+  options.log_folder = assignment.log_folder;
   options.saving = std::chrono::seconds(assignment.save_timeout_s);
   options.share = {.program = trials::runtime_program(),
                    .first_rank = assignment.first_rank,

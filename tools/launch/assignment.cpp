@@ -37,7 +37,8 @@ std::string line_of(const Assignment& assignment) {
                 {"world_size", assignment.world_size},
                 {"save_timeout_s", assignment.save_timeout_s},
                 {"rendezvous", assignment.rendezvous},
-                {"launch", assignment.launch_id}}
+                {"launch", assignment.launch_id},
+                {"log_folder", assignment.log_folder}}
                .dump() +
            "\n";
   } catch (const Json::exception& error) {
@@ -69,7 +70,8 @@ Assignment read_assignment(const std::string& line) {
                  .world_size = number_of(json, "world_size", 1),
                  .save_timeout_s = number_of(json, "save_timeout_s", 1),
                  .rendezvous = json.at("rendezvous"),
-                 .launch_id = json.at("launch")};
+                 .launch_id = json.at("launch"),
+                 .log_folder = json.at("log_folder")};
     if (a.world_size - a.first_rank >= a.ranks) return a;
     throw runtime::ConfigurationError(
         "runtime launch --serve: got ranks " + std::to_string(a.first_rank) + " to " +

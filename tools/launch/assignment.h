@@ -18,6 +18,7 @@ struct Assignment {
   int save_timeout_s = 0;       // how long rank 0 may go on saving after another rank has failed
   std::string rendezvous = {};  // tcp://host:port
   std::string launch_id = {};
+  std::string log_folder = {};  // of LaunchOptions
 
   bool operator==(const Assignment&) const = default;
 };

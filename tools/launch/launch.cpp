@@ -108,6 +108,7 @@ std::vector<runtime::launch::ChildSpec> agents_of(const Arguments& arguments) {
   check_rendezvous(arguments, assignment.rendezvous);
   assignment.save_timeout_s = arguments.save_timeout_s;
   assignment.launch_id = runtime::launch::make_nonce();
+  assignment.log_folder = arguments.log_folder;
   std::vector<runtime::launch::ChildSpec> agents;
   for (const Host& host : arguments.hosts) {
     assignment.host = host.name;

@@ -20,6 +20,7 @@ struct Arguments {
   std::string folder;                       // the working folder of the ranks
   std::string rendezvous = {};              // "": a store of rank 0 at the first host and kPort
   std::vector<std::string> forwarded = {};  // names of variables, beside those of this program
+  std::string log_folder = {};              // of LaunchOptions, on each host
   int max_restarts = 0;
   int save_timeout_s = 1800;  // the default of comm.save_timeout_s
 };

@@ -80,6 +80,9 @@ int main_of(int argc, char** argv) {
   app.add_option("--env", a.forwarded,
                  "A variable that the ranks get, beside RUNTIME_*; may be repeated")
       ->allow_extra_args(false);
+  app.add_option("--log-folder", a.log_folder,
+                 "A folder on each machine for rank<number>.log with what its ranks print, each "
+                 "line behind time and machine");
   app.add_option("--max-restarts", a.max_restarts,
                  "How often all ranks are started again after one was lost; default 0")
       ->check(runtime::cli::between(a.max_restarts, 0, 1000000));

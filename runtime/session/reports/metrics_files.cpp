@@ -20,6 +20,7 @@
 #include "runtime/session/reports/tensorboard.h"
 #include "runtime/session/reports/write_failure.h"
 #include "runtime/system/atomic_file.h"
+#include "runtime/system/host_name.h"
 #include "runtime/train/formatted.h"
 
 namespace runtime::session {
@@ -175,6 +176,30 @@ double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+class RankFile : public FileReporter {
+ public:
+  RankFile(const std::string& path, RankName name, std::ostream& warnings)
+      : FileReporter(path, warnings), name_(std::move(name)) {}
+  void line(const Metrics& metrics) override {
+    file_.add(rank_json(name_, seconds_since_1970(), metrics) + "\n", "\n");
+  }
+
+ private:
+  const RankName name_;
+};
+
+// The lines of a rank's file up to a step; one that was cut off is left out.
+std::string lines_until(const std::string& path, int64_t after) {
+  std::string kept;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) {
+    const auto json = nlohmann::json::parse(line, nullptr, false);
+    if (json.is_object() && json.value("steps", 0.0) <= static_cast<double>(after))
+      kept += line + "\n";
+  }
+  return kept;
+}
+
 class EventFile : public FileReporter {
  public:
   EventFile(const std::string& path, int64_t after, std::ostream& warnings)
@@ -198,11 +223,9 @@ class EventFile : public FileReporter {
 
 // TensorBoard reads the files of a folder in the order of their names.
 fs::path new_event_file(const fs::path& folder) {
-  char host[256] = "host";
-  ::gethostname(host, sizeof(host) - 1);
   char time[40];
   std::snprintf(time, sizeof(time), "%.6f", seconds_since_1970());
-  return folder / (std::string("events.out.tfevents.") + time + "." + host + "." +
+  return folder / (std::string("events.out.tfevents.") + time + "." + system::host_name() + "." +
                    std::to_string(::getpid()));
 }
 
@@ -216,6 +239,16 @@ std::unique_ptr<Reporter> make_csv(const std::string& path, int64_t after, std::
                                    const std::vector<std::string>& validation) {
   system::write_file(path, rows_until(path, after, columns_with(validation)));
   return std::make_unique<CsvFile>(path, warnings, validation);
+}
+
+std::unique_ptr<Reporter> make_rank_file(const std::string& path, const RankName& name,
+                                         int64_t after, std::ostream& warnings) {
+  const fs::path folder = fs::path(path).parent_path();
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw DataError(folder.string() + ": cannot be made: " + error.message());
+  system::write_file(path, lines_until(path, after));
+  return std::make_unique<RankFile>(path, name, warnings);
 }
 
 std::unique_ptr<Reporter> make_tensorboard(const std::string& folder, int64_t after,

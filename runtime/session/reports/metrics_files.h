@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/session/reports/rank_numbers.h"
 #include "runtime/session/reports/screen.h"
 
 namespace runtime::session {
@@ -22,6 +23,10 @@ std::unique_ptr<Reporter> make_metrics_file(const std::string& path, std::ostrea
 // `validation`: the metrics of validation.metrics that are numbers, which get a column each.
 std::unique_ptr<Reporter> make_csv(const std::string& path, int64_t after, std::ostream& warnings,
                                    const std::vector<std::string>& validation = {});
+// One JSON object for each line of metrics with the numbers of this rank (rank_numbers.h); the
+// folder is made.
+std::unique_ptr<Reporter> make_rank_file(const std::string& path, const RankName& name,
+                                         int64_t after, std::ostream& warnings);
 // A new event file of TensorBoard in `folder`, which is made, with the scalars train/loss,
 // train/learning_rate, train/samples_per_second, train/tokens_per_second, train/mfu,
 // validation/loss, validation/accuracy and validation/<metric> for those of validation.metrics.

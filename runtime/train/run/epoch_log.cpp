@@ -14,11 +14,12 @@ double EpochLog::Span::rate() const {
 }
 
 EpochLog::EpochLog(StepPrograms& programs, Trainer& trainer, Reporter& reporter, LossChecks& checks,
-                   int64_t steps_per_epoch, size_t noted, RunResult& result)
+                   CostMeter& cost, int64_t steps_per_epoch, size_t noted, RunResult& result)
     : programs_(programs),
       trainer_(trainer),
       reporter_(reporter),
       checks_(checks),
+      cost_(cost),
       steps_per_epoch_(steps_per_epoch),
       result_(result),
       device_(programs.setup().device),
@@ -40,10 +41,9 @@ void EpochLog::at(int64_t epoch, double rate) {
 }
 
 void EpochLog::begin_epoch() {
-  epoch_begin_.reset();
   epoch_ = {};
-  epoch_after_ = trainer_.steps_done();
-  if (trainer_.steps_done() % steps_per_epoch_ == 0) epoch_begin_ = Clock::now();
+  epoch_.after = trainer_.steps_done();
+  if (trainer_.steps_done() % steps_per_epoch_ == 0) epoch_.whole_since = Clock::now();
 }
 
 void EpochLog::add_samples(int64_t samples) {
@@ -66,8 +66,8 @@ void EpochLog::take_results(bool wait) {
 }
 
 std::optional<double> EpochLog::epoch_seconds() const {
-  if (!epoch_begin_ || trainer_.steps_done() % steps_per_epoch_ != 0) return std::nullopt;
-  return std::chrono::duration<double>(Clock::now() - *epoch_begin_).count();
+  if (!epoch_.whole_since || trainer_.steps_done() % steps_per_epoch_ != 0) return std::nullopt;
+  return std::chrono::duration<double>(Clock::now() - *epoch_.whole_since).count();
 }
 
 void EpochLog::set_rates(Metrics& m, double samples_per_second) const {
@@ -93,6 +93,7 @@ void EpochLog::line() {
   report_notes();
   metrics_ = current();
   take_loss_scaling();
+  take_cost();
   reporter_.line(metrics_);
   line_ = {};
 }
@@ -102,6 +103,16 @@ void EpochLog::take_loss_scaling() {
   if (!scaling) return;
   metrics_.loss_scale = scaling->scale;
   metrics_.skipped_steps = scaling->skipped;
+}
+
+void EpochLog::take_cost() {
+  metrics_.cost.reset();
+  const StepTimes now = cost_.so_far();
+  const auto steps = static_cast<double>(now.steps - reported_.steps);
+  if (steps == 0) return;
+  metrics_.cost = {(now.seconds - reported_.seconds) / steps,
+                   (now.exposed - reported_.exposed) / steps, (now.data - reported_.data) / steps};
+  reported_ = now;
 }
 
 // Reports what the programs of step forms that came later say, such as that of the validation.
@@ -114,6 +125,7 @@ void EpochLog::begin_validation() {
   take_results(true);
   metrics_ = current();
   take_loss_scaling();
+  take_cost();
 }
 
 void EpochLog::report_validation(const Evaluation& e) {
@@ -144,7 +156,7 @@ void EpochLog::end_epoch(bool validated) {
 void EpochLog::end_run() {
   if (epoch_.loss.steps > 0 && trainer_.steps_done() % steps_per_epoch_ != 0) {
     result_.unfinished_loss = epoch_.loss.mean();  // no line was reported of this epoch
-    result_.unfinished_after = epoch_after_;
+    result_.unfinished_after = epoch_.after;
   }
   result_.seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
   device_.read();

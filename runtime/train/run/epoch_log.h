@@ -8,6 +8,7 @@
 
 #include "runtime/config/config.h"
 #include "runtime/train/checkpoint/saved_state.h"
+#include "runtime/train/cost_meter.h"
 #include "runtime/train/device_meter.h"
 #include "runtime/train/loss_mean.h"
 #include "runtime/train/rank/step_programs.h"
@@ -23,7 +24,7 @@ class EpochLog {
  public:
   // `noted`: the notes of the programs that were reported before.
   EpochLog(StepPrograms& programs, Trainer& trainer, Reporter& reporter, LossChecks& checks,
-           int64_t steps_per_epoch, size_t noted, RunResult& result);
+           CostMeter& cost, int64_t steps_per_epoch, size_t noted, RunResult& result);
   // Goes on with the line that a checkpoint was in the midst of; `rate`: of the step before.
   void resume(const SavedState& state, double rate);
   LogSums saved() const { return {line_.loss, line_.samples}; }
@@ -74,16 +75,22 @@ class EpochLog {
     Clock::time_point begin = Clock::now();
     double rate() const;  // samples a second
   };
+  struct Epoch : Span {
+    std::optional<Clock::time_point> whole_since = {};  // empty: the run has gone on within it
+    int64_t after = 0;                                  // the step that it goes on after
+  };
 
   std::optional<double> epoch_seconds() const;
   void set_rates(Metrics& m, double samples_per_second) const;
   void take_loss_scaling();
+  void take_cost();
   void report_notes();
 
   StepPrograms& programs_;
   Trainer& trainer_;
   Reporter& reporter_;
   LossChecks& checks_;
+  CostMeter& cost_;
   const int64_t steps_per_epoch_;
   RunResult& result_;
   DeviceMeter device_;
@@ -91,9 +98,9 @@ class EpochLog {
   double flops_ = 0;  // of the model for one sample; 0: not needed
   Metrics metrics_, validated_metrics_;
   Clock::time_point begin_;
-  std::optional<Clock::time_point> epoch_begin_;
-  Span epoch_, line_;        // of the epoch, validations left out; since the last line
-  int64_t epoch_after_ = 0;  // the step that the epoch goes on after
+  Epoch epoch_;         // validations left out
+  Span line_;           // since the last line
+  StepTimes reported_;  // in the cost of lines before
 };
 
 }  // namespace runtime::train

@@ -40,7 +40,7 @@ class Loop {
         train_size_(data.train->size()),
         schedule_(config, steps_per_epoch_),
         checks_(config, reporter),
-        log_(programs, trainer, reporter, checks_, steps_per_epoch_, noted_, result_),
+        log_(programs, trainer, reporter, checks_, cost_, steps_per_epoch_, noted_, result_),
         validator_(programs, trainer, data.validation, steps_per_epoch_, schedule_, log_, checks_,
                    result_) {
     if (!options.checkpoints.folder.empty()) {
@@ -93,7 +93,6 @@ class Loop {
       exec::SpanRecorder* const spans = profiler_ ? profiler_->begin_step() : nullptr;
       cost_.begin_step();
       one_step(spans);
-      cost_.end_step();
       if (profiler_) profiler_->end_step();
       validate_if_due();
       const int64_t step = trainer_.steps_done();
@@ -204,7 +203,10 @@ class Loop {
 
   const data::Batch& next_batch(exec::SpanRecorder* spans) {
     const exec::HostSpan span(spans, exec::SpanKind::kData);
-    return loader_->next();
+    const auto begin = CostMeter::Clock::now();
+    const data::Batch& batch = loader_->next();
+    cost_.add_data(CostMeter::Clock::now() - begin);
+    return batch;
   }
 
   // `spans`: where the step is recorded, or nullptr.
@@ -222,6 +224,7 @@ class Loop {
     if (config_.debug.check_replicas_every > 0 && done % config_.debug.check_replicas_every == 0)
       trainer_.check_replicas();
     reporter_.step(log_.current(), batch.index + 1, steps_per_epoch_);
+    cost_.end_step();
     if (line_due(done)) log_.line();
   }
 
@@ -303,11 +306,11 @@ class Loop {
   Schedule schedule_;
   RunResult result_;
   LossChecks checks_;
+  CostMeter cost_;
   EpochLog log_;
   Validator validator_;
   std::optional<Checkpoints> checkpoints_;
   std::optional<Profiler> profiler_;
-  CostMeter cost_;
   SlowRankWatch slow_{programs_.setup(), cost_};
   int64_t items_ = 0;  // work items of asynchronous training
 };

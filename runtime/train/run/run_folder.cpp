@@ -29,10 +29,11 @@ constexpr char kFirstLine[] = "runtime run 1\n";
 constexpr char kConfiguration[] = "config.toml";
 constexpr char kWeights[] = "weights.safetensors", kAverage[] = "average.safetensors";
 constexpr char kMetrics[] = "metrics.jsonl", kScaling[] = "scaling.json";
+constexpr char kRanks[] = "ranks";
 // These are the results of a run. A folder without any of them has nothing to lose.
-constexpr std::array<const char*, 10> kResults = {
-    kWeights,      kAverage,      kMetrics,       kScaling,     kCheckpoints,
-    "metrics.csv", "tensorboard", "profile.json", "trace.json", kUnsaved};
+constexpr std::array<const char*, 11> kResults = {
+    kWeights,      kAverage,       kMetrics,     kScaling, kCheckpoints, "metrics.csv",
+    "tensorboard", "profile.json", "trace.json", kRanks,   kUnsaved};
 
 [[noreturn]] void cannot_write(const fs::path& folder, int error) {
   throw DataError(folder.string() + ": cannot write the folder of the run (" +

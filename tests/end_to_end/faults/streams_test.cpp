@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <sstream>
 
 #include "tests/end_to_end/faults/job.h"
 
@@ -66,6 +67,22 @@ TEST_P(Streams, AFullDiskUnderTheOutputIsSaidAtTheEnd) {
 TEST_P(Streams, AFullDiskUnderTheErrorsHangsNothing) {
   const ProcessResult result = train_with([] { dup2(open("/dev/full", O_WRONLY), STDERR_FILENO); });
   EXPECT_EQ(result.exit_code, 0);
+}
+
+TEST_P(Streams, RanksThatAreProcessesHaveLogs) {
+  const ProcessResult result =
+      ranks(GetParam(), 2, {"training.epochs=2", "launch.log_folder=logs"})->wait(seconds(60));
+  if (std::string(GetParam()) != "gloo") {
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("launch.log_folder"));
+    return;
+  }
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const std::string log = test::read_text(path("logs/rank0.log"));
+  std::istringstream lines(result.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_THAT(log, HasSubstr(line + "\n"));
+  EXPECT_THAT(log, HasSubstr("done: "));
+  EXPECT_TRUE(std::filesystem::exists(path("logs/rank1.log")));
 }
 
 TEST_P(Streams, AReaderThatHasEndedIsSaidAtTheEnd) {

@@ -1,4 +1,7 @@
 // The files of a run: which of them another run may replace, and how damage is reported.
+#include <nlohmann/json.hpp>
+#include <sstream>
+
 #include "tests/runtime/cli/program.h"
 
 namespace runtime::cli {
@@ -40,6 +43,55 @@ TEST_F(RunFiles, AUsersOwnConfigurationIsNeverReplaced) {
     EXPECT_THAT(r.err, HasSubstr("holds config.toml"));
   }
   EXPECT_EQ(text("mine/config.toml"), kTinyJob);
+}
+
+// The numbers of a rank's file, one line for each report.
+std::vector<nlohmann::json> json_lines(const std::string& text) {
+  std::vector<nlohmann::json> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
+}
+
+std::vector<int64_t> steps_of(const std::vector<nlohmann::json>& lines) {
+  std::vector<int64_t> steps;
+  for (const nlohmann::json& line : lines) steps.push_back(line["steps"]);
+  return steps;
+}
+
+// 48 samples for training in batches of 8: 6 steps in an epoch, of which 6 are for warming up.
+TEST_F(RunFiles, EachRankWritesItsNumbers) {
+  const std::vector<std::string> train = {"train",   job_,
+                                          "--nproc", "2",
+                                          "--set",   "job.dump_folder=run",
+                                          "--set",   "metrics.ranks=true",
+                                          "--set",   "metrics.log_every_steps=2",
+                                          "--set",   "comm.backend=local"};
+  output(train);
+  for (const char* rank : {"0", "1"}) {
+    const auto lines = json_lines(text(std::string("run/ranks/rank") + rank + ".jsonl"));
+    EXPECT_THAT(steps_of(lines), testing::ElementsAre(2, 4, 6, 8, 10, 12));
+    for (const nlohmann::json& line : lines) {
+      EXPECT_EQ(line["rank"], std::stoi(rank));
+      EXPECT_GT(line["time"], 1.7e9);
+      EXPECT_GT(line["allocated_bytes"], 0);
+      EXPECT_EQ(line.contains("step_seconds"), line["steps"] > 5) << line;
+      if (!line.contains("step_seconds")) continue;
+      EXPECT_GT(line["step_seconds"], 0);
+      EXPECT_GE(line["waiting_seconds"], 0);
+      EXPECT_LE(line["waiting_seconds"].get<double>() + line["data_seconds"].get<double>(),
+                line["step_seconds"].get<double>());
+    }
+  }
+  std::vector<std::string> longer = train;
+  longer.insert(longer.end(), {"--set", "training.epochs=3", "--resume", "auto"});
+  output(longer);
+  EXPECT_THAT(steps_of(json_lines(text("run/ranks/rank1.jsonl"))),
+              testing::ElementsAre(2, 4, 6, 8, 10, 12, 14, 16, 18));
+  std::vector<std::string> again = train;
+  again.insert(again.end(), {"--max-steps", "4", "--set", "job.overwrite=true"});
+  output(again);
+  EXPECT_THAT(steps_of(json_lines(text("run/ranks/rank1.jsonl"))), testing::ElementsAre(2, 4));
 }
 
 TEST_F(RunFiles, ADamagedWeightsFileIsRefused) {

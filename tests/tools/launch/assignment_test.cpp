@@ -35,7 +35,8 @@ TEST(Assignments, AreReadAsTheyWereWritten) {
                               .world_size = 8,
                               .save_timeout_s = 5,
                               .rendezvous = "tcp://a:29500",
-                              .launch_id = "id"};
+                              .launch_id = "id",
+                              .log_folder = "logs"};
   const std::string line = line_of(assignment);
   EXPECT_EQ(line.find('\n'), line.size() - 1);  // the agent reads one line
   EXPECT_EQ(read_assignment(line), assignment);

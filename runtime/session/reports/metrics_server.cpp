@@ -1,0 +1,120 @@
+// Opens the socket, and has libmicrohttpd speak HTTP over it.
+#include "runtime/session/reports/metrics_server.h"
+
+#include <microhttpd.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstring>
+#include <mutex>
+#include <string_view>
+#include <utility>
+
+#include "plugins/host/descriptor.h"
+#include "runtime/error.h"
+
+namespace runtime::session {
+
+namespace {
+
+using plugins::host::Descriptor;
+
+constexpr unsigned kMostConnections = 16, kSilentSeconds = 10;
+constexpr size_t kMostBytesOfARequest = 16 << 10;
+
+[[noreturn]] void cannot_serve(const std::string& address, int port, const std::string& why) {
+  throw ConfigurationError("metrics.prometheus_address = \"" + address + "\", port " +
+                           std::to_string(port) + " of this rank: cannot listen there: " + why +
+                           "; choose an address of this machine, and another "
+                           "metrics.prometheus_port if the port is in use");
+}
+
+Descriptor listen_at(const std::string& address, int port) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int failed = ::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found);
+  if (failed != 0) cannot_serve(address, port, ::gai_strerror(failed));
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, ::freeaddrinfo);
+  Descriptor listener(
+      ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
+  const int yes = 1;  // a run that goes on at once finds the port of the one before
+  if (!listener || ::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) != 0 ||
+      ::bind(listener.get(), found->ai_addr, found->ai_addrlen) != 0 ||
+      ::listen(listener.get(), kMostConnections) != 0)
+    cannot_serve(address, port, std::strerror(errno));
+  return listener;
+}
+
+int port_of(int listener) {
+  sockaddr_storage address{};
+  socklen_t bytes = sizeof(address);
+  ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &bytes);
+  if (address.ss_family == AF_INET6)
+    return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
+  return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+}
+
+void be_silent(void*, const char*, va_list) {}  // what strangers send is no news of the run
+
+}  // namespace
+
+struct MetricsServer::State {
+  std::mutex mutex;
+  std::string text;
+  int port = 0;
+  MHD_Daemon* daemon = nullptr;
+
+  static MHD_Result answer(void* self, MHD_Connection* connection, const char* path,
+                           const char* method, const char*, const char*, size_t*, void**) {
+    auto& state = *static_cast<State*>(self);
+    const bool known = std::string_view(path) == "/metrics";
+    const bool reads = std::string_view(method) == "GET" || std::string_view(method) == "HEAD";
+    std::string body = known ? "only GET is answered\n" : "the numbers are at /metrics\n";
+    if (known && reads) {
+      const std::scoped_lock lock(state.mutex);
+      body = state.text;
+    }
+    const unsigned status = !known   ? MHD_HTTP_NOT_FOUND
+                            : !reads ? MHD_HTTP_METHOD_NOT_ALLOWED
+                                     : MHD_HTTP_OK;
+    MHD_Response* const response =
+        MHD_create_response_from_buffer(body.size(), body.data(), MHD_RESPMEM_MUST_COPY);
+    if (response == nullptr) return MHD_NO;  // out of memory: the connection is closed
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
+                            "text/plain; version=0.0.4; charset=utf-8");
+    const MHD_Result result = MHD_queue_response(connection, status, response);
+    MHD_destroy_response(response);
+    return result;
+  }
+};
+
+MetricsServer::MetricsServer(const std::string& address, int port)
+    : state_(std::make_unique<State>()) {
+  Descriptor listener = listen_at(address, port);
+  state_->port = port_of(listener.get());
+  state_->daemon = MHD_start_daemon(
+      MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO, 0, nullptr, nullptr, &State::answer,
+      state_.get(), MHD_OPTION_EXTERNAL_LOGGER, &be_silent, nullptr, MHD_OPTION_LISTEN_SOCKET,
+      listener.get(), MHD_OPTION_CONNECTION_LIMIT, kMostConnections, MHD_OPTION_CONNECTION_TIMEOUT,
+      kSilentSeconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT, kMostBytesOfARequest, MHD_OPTION_END);
+  if (state_->daemon == nullptr)
+    cannot_serve(address, port, "libmicrohttpd could not start its thread");
+  listener.release();
+}
+
+MetricsServer::~MetricsServer() { MHD_stop_daemon(state_->daemon); }
+
+int MetricsServer::port() const { return state_->port; }
+
+void MetricsServer::show(std::string text) {
+  const std::scoped_lock lock(state_->mutex);
+  state_->text = std::move(text);
+}
+
+}  // namespace runtime::session
