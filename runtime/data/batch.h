@@ -102,6 +102,7 @@ struct LoaderOptions {
   Augmentation augmentation = {};   // of images
   LabelWeights label_weights = {};  // of a classification
   bool same_masks = false;          // tokens are hidden as in epoch 0 in each epoch
+  bool listed_order = false;        // see EpochOrder
   int64_t first_epoch = 0;
   // Batches of the first epoch that are left out, because they were used before the run was saved.
   int64_t skip = 0;

@@ -136,13 +136,12 @@ BatchMaker::BatchMaker(std::shared_ptr<const Dataset> dataset, const LoaderOptio
       size_(checked_size(*dataset_, options_)),
       features_(dataset_->spec().features()),
       epoch_(options.first_epoch),
-      order_(memory),
+      order_(size_, options.shuffle, options.seed, options.listed_order, memory),
       sample_(allocate_batch(dataset_->spec(), 1, memory)),
       weighing_(options_.label_weights, dataset_->spec(), sample_) {
   batches_ = count_batches(size_, options_);
   options_.first_batch = std::min(options_.first_batch, batches_ - 1);
   index_ = options_.first_batch + options_.skip * options_.batch_stride;
-  order_.resize(static_cast<std::size_t>(size_));
   for (const int64_t rows : {rows_of_batch(0), rows_of_batch(batches_ - 1)}) {
     for (int part = 0; part < options_.parts; ++part) {
       std::vector<int64_t>& list = parts_[{rows, part}];
@@ -186,8 +185,7 @@ void BatchMaker::plan(Batch& batch) {
 }
 
 void BatchMaker::plan(Batch& batch, int64_t epoch, int64_t index, int number) {
-  if (order_epoch_ != epoch) fill_epoch_order(order_, options_.shuffle, options_.seed, epoch);
-  order_epoch_ = epoch;
+  order_.begin(epoch);
   const int64_t first = index * options_.batch_size;
   batch.global_rows = rows_of_batch(index);
   batch.global_valid = std::min(batch.global_rows, size_ - first);
@@ -207,7 +205,7 @@ void BatchMaker::plan(Batch& batch, int64_t epoch, int64_t index, int number) {
     if (position >= batch.global_valid) position = -1;
     batch.valid += position >= 0 ? 1 : 0;
     const int64_t source = position >= 0 ? position : batch.global_valid - 1;
-    batch.samples[row] = order_[static_cast<std::size_t>(first + source)];
+    batch.samples[row] = order_[first + source];
   }
 }
 
@@ -217,7 +215,7 @@ double BatchMaker::weight_of_labels(int64_t first, int64_t count, int64_t epoch)
   const std::size_t input = name.empty() ? 0 : *spec.find_input(name);
   double sum = 0;
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t sample = order_[static_cast<std::size_t>(first + i)];
+    const int64_t sample = order_[first + i];
     if (spec.classes > 0) dataset_->read_labels(sample, sample_.labels.data());
     if (!name.empty()) {
       std::pmr::vector<float>& given = sample_.inputs[input].floats;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/data/batch.h"
+#include "runtime/data/order.h"
 
 namespace runtime::data {
 
@@ -39,7 +40,8 @@ class BatchMaker {
 
  private:
   void plan(Batch& batch, int64_t epoch, int64_t index, int part);
-  // The weight of the labels of `count` samples, `order_[first]` and those behind it.
+  // The weight of the labels of `count` samples of the present epoch, `order_[first]` and those
+  // behind it.
   double weight_of_labels(int64_t first, int64_t count, int64_t epoch);
   void mask(int64_t epoch, std::span<const int64_t> samples, float* features, float* hidden) const;
   void check_given(std::span<const float> weights, int64_t sample) const;
@@ -53,10 +55,9 @@ class BatchMaker {
   int64_t batches_;
   int64_t epoch_;
   int64_t index_ = 0;
-  std::pmr::vector<int64_t> order_;  // sample numbers in the order of one epoch
-  int64_t order_epoch_ = -1;         // the epoch that order_ belongs to
-  Batch sample_;                     // the labels and weights of one sample, see weight_of_labels()
-  LabelWeighing weighing_;           // of sample_
+  EpochOrder order_;
+  Batch sample_;            // the labels and weights of one sample, see weight_of_labels()
+  LabelWeighing weighing_;  // of sample_
   // Positions in the global batch, for each pair of rows of the global batch and work item.
   std::map<std::pair<int64_t, int>, std::vector<int64_t>> parts_;
 };

@@ -20,7 +20,8 @@ enum class RandomUse : uint32_t {
   kAugment = 4,
   kGeneration = 5,
   kRegion = 6,
-  kMasking = 7
+  kMasking = 7,
+  kPermutation = 8
 };
 
 // Returns block `block` of the random numbers that `seed` gives for `use` and `sub`, for example an

@@ -51,7 +51,7 @@ Asynchronous::Asynchronous(const config::Config& config,
                               owned_->apply(gradient, learning_rate);
                               return owned_->parameters();
                             }});
-  loader_ = std::make_unique<data::Loader>(std::move(dataset), loader_options());
+  loader_ = std::make_unique<data::Loader>(std::move(dataset), loader_options(resumed));
 }
 
 Asynchronous::~Asynchronous() {
@@ -59,8 +59,9 @@ Asynchronous::~Asynchronous() {
   model_.set_owned_state(nullptr);
 }
 
-data::LoaderOptions Asynchronous::loader_options() {
+data::LoaderOptions Asynchronous::loader_options(const Resumed* resumed) {
   data::LoaderOptions o = train_loader_options(config_);
+  o.listed_order = resumed != nullptr && resumed->manifest.state.listed_order;
   // A prefetched work item is one that another rank cannot compute.
   o.prefetch = std::min(o.prefetch, 1);
   o.parts = world_size_;

@@ -58,7 +58,7 @@ class Asynchronous {
   void close();
 
  private:
-  data::LoaderOptions loader_options();
+  data::LoaderOptions loader_options(const Resumed* resumed);
   const data::Batch& next_batch();
   bool one_item(const Schedule& schedule, const std::function<int(const WorkItem&)>& done);
   void exchange(ItemGradient gradient);

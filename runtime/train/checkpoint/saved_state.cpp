@@ -62,6 +62,7 @@ SavedState from_json(const nlohmann::json& j) {
   if (j.contains("best_validation")) s.best_validation = best_from(j.at("best_validation"));
   s.plateau = progress_from(j.at("plateau"));
   s.early_stopping = progress_from(j.at("early_stopping"));
+  s.listed_order = j.value("listed_order", true);  // an older program saved it
   j.at("data").get_to(s.data);
   s.preparation = j.value("preparation", "");
   j.at("environment").get_to(s.environment);
@@ -97,6 +98,7 @@ std::string to_json(const SavedState& s) {
   if (s.best_validation) j["best_validation"] = to_json(*s.best_validation);
   j["plateau"] = to_json(s.plateau);
   j["early_stopping"] = to_json(s.early_stopping);
+  j["listed_order"] = s.listed_order;
   j["data"] = s.data;
   j["preparation"] = s.preparation;
   j["environment"] = s.environment;

@@ -37,10 +37,11 @@ struct SavedState {
   std::vector<double> best = {};         // the best values of validation.monitor so far
   std::optional<BestValidation> best_validation = {};  // of the validations of the whole run
   ProgressState plateau = {}, early_stopping = {};
-  std::string data;         // fingerprint of the training data
-  std::string preparation;  // of the data, see data/preparation.h; "": an older program saved it
-  std::string environment;  // device, threads and build; other ones round in another way
-  std::string created;      // time as in ISO 8601
+  bool listed_order = false;  // see data::EpochOrder
+  std::string data;           // fingerprint of the training data
+  std::string preparation;    // of the data, see data/preparation.h; "": an older program saved it
+  std::string environment;    // device, threads and build; other ones round in another way
+  std::string created;        // time as in ISO 8601
 
   int64_t epoch() const { return step / steps_per_epoch; }
 };

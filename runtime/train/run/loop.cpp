@@ -142,6 +142,7 @@ class Loop {
     s.log = log_.saved();
     validator_.save(s);
     if (options_.metrics_bytes) s.metrics_bytes = options_.metrics_bytes();
+    s.listed_order = options_.resumed != nullptr && options_.resumed->manifest.state.listed_order;
     return s;
   }
 
@@ -285,6 +286,7 @@ class Loop {
     data::LoaderOptions options = train_loader_options(config_, trainer_.split());
     if (options_.resumed != nullptr) {
       const SavedState& state = options_.resumed->manifest.state;
+      options.listed_order = state.listed_order;
       options.first_epoch = state.epoch();
       options.skip = state.step % state.steps_per_epoch;
     }
