@@ -299,8 +299,10 @@ void Supervisor::end_stopped() {
     child.given_up = true;
     found_stopped_ = true;
     if (lost_ < 0) lost_ = child.rank;
-    err_.add("error: " + child.name + " (pid " + std::to_string(child.pid) +
-             ") is stopped, as by SIGSTOP: killed\n");
+    const std::string text =
+        child.name + " (pid " + std::to_string(child.pid) + ") is stopped, as by SIGSTOP";
+    if (!cause_ || cause_->is_consequence()) cause_text_ = text;
+    err_.add("error: " + text + ": killed\n");
     if (options_.on_loss) options_.on_loss(child.rank, "it was stopped, as by SIGSTOP", false);
     kill(child.pid, SIGKILL);
   }

@@ -190,6 +190,12 @@ TEST(Processes, TheCauseIsTheLastLineOfAJobOfManyRanks) {
   EXPECT_THAT(program.err(),
               testing::ContainsRegex("\nerror: the job has ended because rank 2 \\(pid [0-9]+\\) "
                                      "was killed by signal 9 \\(SIGKILL\\)\n$"));
+  // Those that end because they have waited for rank 2 are not the cause.
+  Program stopped(processes(9, {"2:raise=19", "sleep=300", "exit=4"}));
+  EXPECT_EQ(stopped.wait(), 4);
+  EXPECT_THAT(stopped.err(),
+              testing::ContainsRegex("\nerror: the job has ended because rank 2 \\(pid [0-9]+\\) "
+                                     "is stopped, as by SIGSTOP\n$"));
   Program few(processes(3, {"2:raise=9", "sleep=300", "exit=4"}));
   EXPECT_EQ(few.wait(), 4);
   EXPECT_THAT(few.err(), Not(HasSubstr("the job has ended because")));
