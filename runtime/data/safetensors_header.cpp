@@ -216,9 +216,13 @@ const char* dtype_name(rt_dtype dtype) {
 TensorHeader read_tensor_header(Source& source) {
   std::string text(read_header_size(source), '\0');
   source.read_exactly(text.data(), text.size(), "the safetensors header");
-  if (text.front() != '{')
-    fail_at(source.name(), kLengthSize, "the safetensors header does not begin with '{'");
-  Handler handler(source.name(), kLengthSize);
+  return parse_tensor_header(std::move(text), source.limit(), source.name());
+}
+
+TensorHeader parse_tensor_header(std::string text, uint64_t data_bytes, const std::string& file) {
+  if (!text.starts_with('{'))
+    fail_at(file, kLengthSize, "the safetensors header does not begin with '{'");
+  Handler handler(file, kLengthSize);
   nlohmann::json::sax_parse(text, &handler);
   TensorHeader header = handler.take();
   header.text = std::move(text);
@@ -226,7 +230,7 @@ TensorHeader read_tensor_header(Source& source) {
             [](const TensorEntry& a, const TensorEntry& b) {
               return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
             });
-  check_cover(header.entries, source.name(), source.offset(), source.limit());
+  check_cover(header.entries, file, kLengthSize + header.text.size(), data_bytes);
   return header;
 }
 

@@ -31,6 +31,8 @@ class Source;
 
 // Reads and checks the header at the beginning of a file. Throws DataError.
 TensorHeader read_tensor_header(Source& source);
+// The same of a header's text, which `data_bytes` of tensors follow; `file` is for messages.
+TensorHeader parse_tensor_header(std::string text, uint64_t data_bytes, const std::string& file);
 
 // Returns the bytes of one element, or 0 for a type that safetensors does not know.
 uint64_t dtype_size(rt_dtype dtype);

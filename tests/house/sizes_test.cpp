@@ -32,11 +32,11 @@ constexpr size_t kLongHeaderLines = 150;
 const std::map<std::string, size_t> kRoomLines = {
     {"plugins/host", 4154},     {"plugins/include", 864},    {"plugins/sdk", 2701},
     {"plugins/validate", 2393}, {"runtime/analysis", 1461},  {"runtime/cli", 3222},
-    {"runtime/config", 4197},   {"runtime/data", 6553},      {"runtime/exchange", 1560},
+    {"runtime/config", 4197},   {"runtime/data", 6557},      {"runtime/exchange", 1560},
     {"runtime/exec", 4076},     {"runtime/graph", 5486},     {"runtime/launch", 5720},
     {"runtime/model", 2234},    {"runtime/parallel", 3329},  {"runtime/session", 1756},
     {"runtime/step", 1636},     {"runtime/system", 550},     {"runtime/tensor", 694},
-    {"runtime/terminal", 419},  {"runtime/tokenizer", 2163}, {"runtime/train", 7282},
+    {"runtime/terminal", 419},  {"runtime/tokenizer", 2163}, {"runtime/train", 7435},
     {"runtime/watch", 1911},
 };
 // The same for all other folders, with scripts. Tests have a twentieth more than they need today,
@@ -67,7 +67,7 @@ const std::map<std::string, size_t> kOtherLines = {
     {"tests/fuzz", 400},
     {"tests/house", 1100},
     {"tests/plugins", 9400},
-    {"tests/runtime", 36545},
+    {"tests/runtime", 36655},
     {"tests/strangers", 2400},
     {"tests/tools", 5900},
     {"tools", 682},

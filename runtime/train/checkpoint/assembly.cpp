@@ -2,7 +2,11 @@
 #include "runtime/train/checkpoint/assembly.h"
 
 #include <algorithm>
+#include <cstring>
+#include <optional>
 
+#include "runtime/data/safetensors_checksum.h"
+#include "runtime/data/source.h"
 #include "runtime/error.h"
 #include "runtime/train/weights.h"
 
@@ -30,6 +34,20 @@ void add_range(std::map<int64_t, int64_t>& ranges, int64_t begin, int64_t end) {
   ranges.emplace(begin, end);
 }
 
+// What the manifest says of the files with the tensors of each rank.
+std::vector<SavedFile> files_of_ranks(const Manifest& manifest,
+                                      const std::filesystem::path& folder) {
+  std::vector<SavedFile> files;
+  for (int rank = 0; rank < manifest.state.mesh.size(); ++rank) {
+    const auto found = std::ranges::find(manifest.files, rank_file(rank), &SavedFile::name);
+    if (found == manifest.files.end())
+      throw DataError((folder / kManifest).string() + " does not name " + rank_file(rank) +
+                      "; resume from another checkpoint");
+    files.push_back(*found);
+  }
+  return files;
+}
+
 }  // namespace
 
 void describe_slice(std::map<std::string, std::string>& metadata, const std::string& name,
@@ -37,11 +55,11 @@ void describe_slice(std::map<std::string, std::string>& metadata, const std::str
   if (!slice.is_whole()) metadata[kSliceKey + name] = to_json(slice);
 }
 
-Slice slice_in(const data::TensorFile& file, const std::string& name, const std::string& path) {
-  const graph::Dims& dims = file.tensors.at(name).dims;
+Slice slice_in(const std::map<std::string, std::string>& metadata, const std::string& name,
+               const graph::Dims& dims, const std::string& path) {
   const std::string where = path + ": tensor '" + name + "'";
-  const auto text = file.metadata.find(kSliceKey + name);
-  if (text == file.metadata.end()) return whole_slice(dims);
+  const auto text = metadata.find(kSliceKey + name);
+  if (text == metadata.end()) return whole_slice(dims);
   Slice slice = parse_slice(text->second, where);
   if (slice.elements() == graph::element_count(dims)) return slice;
   throw DataError(where + " has " + std::to_string(graph::element_count(dims)) +
@@ -53,7 +71,7 @@ Assembly::Assembly(std::vector<WantedSlice> wanted) {
 }
 
 void Assembly::want(WantedSlice wanted) {
-  by_name_.emplace(wanted.name, parts_.size());
+  if (!wanted.sent) by_name_.emplace(wanted.name, parts_.size());
   const auto elements = static_cast<uint64_t>(wanted.slice.elements());
   std::vector<std::byte> bytes(elements * graph::dtype_bytes(wanted.dtype));
   parts_.push_back({std::move(wanted), std::move(bytes), {}});
@@ -61,37 +79,75 @@ void Assembly::want(WantedSlice wanted) {
 
 void Assembly::add(const data::TensorFile& file, const std::string& path, bool with_statistics) {
   for (const auto& [name, tensor] : file.tensors) {
-    if (!with_statistics && name.starts_with(kStatisticsGroup)) continue;
-    const auto [begin, end] = by_name_.equal_range(name);
-    if (begin == end) continue;
-    const Slice slice = slice_in(file, name, path);
-    for (auto it = begin; it != end; ++it)
-      add(parts_[it->second], tensor, slice, path + ": tensor '" + name + "'");
+    const uint64_t element = graph::dtype_bytes(tensor.dtype);
+    const std::byte* const from = tensor.bytes.data();
+    add({name, tensor.dims, tensor.dtype,
+         [=](int64_t first, int64_t count, std::byte* out) {
+           std::memcpy(out, from + static_cast<uint64_t>(first) * element,
+                       static_cast<uint64_t>(count) * element);
+         }},
+        file.metadata, path, with_statistics);
   }
 }
 
-void Assembly::add(Part& part, const data::HostTensor& tensor, const Slice& slice,
-                   const std::string& where) {
+void Assembly::add(const std::string& path, const data::TensorHeader& header,
+                   bool with_statistics) {
+  std::optional<data::File> file;  // is opened if something of it is wanted
+  const uint64_t tensors = data::kLengthSize + header.text.size();
+  for (const data::TensorEntry& entry : header.entries) {
+    const uint64_t element = data::dtype_size(entry.dtype);
+    const auto read = [&](int64_t first, int64_t count, std::byte* out) {
+      if (!file) file.emplace(path);
+      const uint64_t at = tensors + entry.begin + static_cast<uint64_t>(first) * element,
+                     bytes = static_cast<uint64_t>(count) * element;
+      if (const uint64_t got = file->read_at(at, out, bytes); got != bytes)
+        throw DataError(path + ": tensor '" + entry.name + "' ends after " +
+                        std::to_string(at + got) + " bytes of the file; expected " +
+                        std::to_string(at + bytes) +
+                        "; it was cut while it was read: resume again, or from another checkpoint");
+    };
+    add({entry.name, entry.dims, entry.dtype, read}, header.metadata, path, with_statistics);
+  }
+}
+
+void Assembly::add(const Stored& stored, const std::map<std::string, std::string>& metadata,
+                   const std::string& path, bool with_statistics) {
+  if (!with_statistics && stored.name.starts_with(kStatisticsGroup)) return;
+  const auto [begin, end] = by_name_.equal_range(stored.name);
+  if (begin == end) return;
+  const Slice slice = slice_in(metadata, stored.name, stored.dims, path);
+  for (auto it = begin; it != end; ++it)
+    add(parts_[it->second], stored, slice, path + ": tensor '" + stored.name + "'");
+}
+
+void Assembly::add(Part& part, const Stored& stored, const Slice& slice, const std::string& where) {
   const WantedSlice& wanted = part.wanted;
   if (slice.dims != wanted.slice.dims) {
     throw DataError(where + " belongs to a tensor of shape " + graph::to_string(slice.dims) +
                     "; this model has " + graph::to_string(wanted.slice.dims) +
                     "; resume with the model of the checkpoint (its config.toml)");
   }
-  if (!is_floating(tensor.dtype)) throw DataError(where + " has no floating type");
-  const bool same = tensor.dtype == wanted.dtype;
-  const std::vector<std::byte> other =
-      same ? std::vector<std::byte>{} : converted(tensor, wanted.dtype);
-  for (const ElementRun& run :
-       copy_common(slice, same ? tensor.bytes.data() : other.data(), wanted.slice,
-                   part.bytes.data(), graph::dtype_bytes(wanted.dtype)))
-    add_range(part.found, run.in_slice, run.in_slice + run.count);
+  if (!is_floating(stored.dtype)) throw DataError(where + " has no floating type");
+  const uint64_t element = graph::dtype_bytes(wanted.dtype);
+  for (const CommonRun& run : common_runs(slice, wanted.slice)) {
+    std::byte* const to = part.bytes.data() + static_cast<uint64_t>(run.in_to) * element;
+    if (stored.dtype == wanted.dtype) {
+      stored.read(run.in_from, run.count, to);
+    } else {
+      data::HostTensor some{stored.dtype, {run.count}, {}};
+      some.bytes.resize(static_cast<uint64_t>(run.count) * graph::dtype_bytes(stored.dtype));
+      stored.read(run.in_from, run.count, some.bytes.data());
+      std::ranges::copy(converted(some, wanted.dtype), to);
+    }
+    add_range(part.found, run.in_to, run.in_to + run.count);
+  }
 }
 
 void Assembly::check_complete() const {
   for (const Part& part : parts_) {
     const int64_t count = part.wanted.slice.elements();
-    if (count == 0 || part.found == std::map<int64_t, int64_t>{{0, count}}) continue;
+    if (count == 0 || part.wanted.sent || part.found == std::map<int64_t, int64_t>{{0, count}})
+      continue;
     throw DataError(
         "the checkpoint lacks " + std::string(part.found.empty() ? "" : "a part of ") + "tensor '" +
         part.wanted.name +
@@ -104,9 +160,17 @@ Assembly assemble(const CheckpointFiles& files, const Manifest& manifest,
                   std::vector<WantedSlice> wanted, int statistics_of) {
   Assembly assembly(std::move(wanted));
   const parallel::Mesh& mesh = manifest.state.mesh;
+  const bool whole_files = files.collectives() == nullptr || files.through_rank_0();
+  std::vector<data::TensorHeader> headers;
+  if (!whole_files) headers = files.headers(files_of_ranks(manifest, files.path()));
   for (int rank = 0; rank < mesh.size(); ++rank) {
     const std::string path = (files.path() / rank_file(rank)).string();
-    assembly.add(files.tensors(rank_file(rank)), path, mesh.place_of(rank).data == statistics_of);
+    const bool with_statistics = mesh.place_of(rank).data == statistics_of;
+    if (whole_files) {
+      assembly.add(files.tensors(rank_file(rank)), path, with_statistics);
+    } else {
+      assembly.add(path, headers[static_cast<size_t>(rank)], with_statistics);
+    }
   }
   assembly.check_complete();
   return assembly;
@@ -123,7 +187,8 @@ data::TensorFile join_checkpoint(const std::filesystem::path& checkpoint,
     if (rank == 0) joined.metadata = without_slices(file.metadata);
     for (const auto& [name, tensor] : file.tensors) {
       if (!assembly.wants(name))
-        assembly.want({name, tensor.dtype, whole_slice(slice_in(file, name, path).dims)});
+        assembly.want({name, tensor.dtype,
+                       whole_slice(slice_in(file.metadata, name, tensor.dims, path).dims)});
     }
     assembly.add(file, path, mesh.place_of(rank).data == 0);
   }

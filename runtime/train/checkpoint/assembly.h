@@ -4,11 +4,13 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "runtime/data/safetensors.h"
+#include "runtime/data/safetensors_header.h"
 #include "runtime/train/checkpoint/files.h"
 #include "runtime/train/checkpoint/slice.h"
 
@@ -25,13 +27,16 @@ struct WantedSlice {
   std::string name;
   rt_dtype dtype = RT_FLOAT32;  // of the result; files may have another floating type
   Slice slice;
+  bool sent = false;  // another rank reads it and sends it, so that no file is asked for it
 };
 
 // Says in the metadata of a file which slice of a tensor it holds; nothing if it is the whole one.
 void describe_slice(std::map<std::string, std::string>& metadata, const std::string& name,
                     const Slice& slice);
-// Which slice a tensor of a file is. `path` is for messages. Throws DataError.
-Slice slice_in(const data::TensorFile& file, const std::string& name, const std::string& path);
+// Which slice a tensor with this name and these dimensions is in a file with this metadata. `path`
+// is for messages. Throws DataError.
+Slice slice_in(const std::map<std::string, std::string>& metadata, const std::string& name,
+               const graph::Dims& dims, const std::string& path);
 
 // The bytes of wanted slices. Used by one thread.
 class Assembly {
@@ -48,26 +53,39 @@ class Assembly {
   // statistics are left out if not `with_statistics`. Throws DataError if a tensor has another
   // shape than the wanted one.
   void add(const data::TensorFile& file, const std::string& path, bool with_statistics = true);
+  // Reads only what is wanted from a file with this header.
+  void add(const std::string& path, const data::TensorHeader& header, bool with_statistics = true);
   // Throws DataError that names the first slice that the files lacked.
   void check_complete() const;
   // The bytes of wanted slice `i`.
   const std::vector<std::byte>& bytes(size_t i) const { return parts_[i].bytes; }
+  std::vector<std::byte>& bytes(size_t i) { return parts_[i].bytes; }
 
  private:
+  // A tensor of a file; `read` reads `count` of its elements from element `first` on.
+  struct Stored {
+    const std::string& name;
+    const graph::Dims& dims;
+    rt_dtype dtype;
+    std::function<void(int64_t first, int64_t count, std::byte* out)> read;
+  };
   struct Part {
     WantedSlice wanted;
     std::vector<std::byte> bytes;
     std::map<int64_t, int64_t> found;  // begin -> end of disjoint ranges of the slice's elements
   };
-  void add(Part& part, const data::HostTensor& tensor, const Slice& slice,
-           const std::string& where);
+  void add(const Stored& stored, const std::map<std::string, std::string>& metadata,
+           const std::string& path, bool with_statistics);
+  static void add(Part& part, const Stored& stored, const Slice& slice, const std::string& where);
 
   std::vector<Part> parts_;
   std::multimap<std::string, size_t> by_name_;
 };
 
-// Reads all files of a checkpoint into the slices, and checks that nothing is missing. Statistics
-// are those of rank `statistics_of` of the data axis. Throws DataError.
+// Reads the files of a checkpoint into the slices, and checks that nothing is missing. Statistics
+// are those of rank `statistics_of` of the data axis. One rank by itself, and rank 0 where it reads
+// for all, read each file once, with its checksum; otherwise each rank reads only what it wants.
+// Throws DataError.
 Assembly assemble(const CheckpointFiles& files, const Manifest& manifest,
                   std::vector<WantedSlice> wanted, int statistics_of);
 

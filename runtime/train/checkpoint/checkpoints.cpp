@@ -39,14 +39,44 @@ std::string environment_of(const RankModel& model) {
          std::to_string(device.properties().threads) + " threads, " + device.plugin().build_id();
 }
 
-std::map<std::string, std::string> read_decisions(const CheckpointFiles& files, int rank) {
-  const std::string name = decisions_file(rank);
-  try {
-    return nlohmann::json::parse(files.text(name)).get<std::map<std::string, std::string>>();
-  } catch (const nlohmann::json::exception& error) {
-    throw DataError((files.path() / name).string() +
-                    ": the decisions cannot be read: " + error.what());
+// What each of so many ranks has decided.
+std::vector<std::map<std::string, std::string>> read_decisions(const CheckpointFiles& files,
+                                                               int ranks) {
+  std::vector<std::string> names;
+  for (int rank = 0; rank < ranks; ++rank) names.push_back(decisions_file(rank));
+  std::vector<std::map<std::string, std::string>> decisions;
+  for (const std::string& text : files.texts(names)) {
+    try {
+      decisions.push_back(nlohmann::json::parse(text).get<std::map<std::string, std::string>>());
+    } catch (const nlohmann::json::exception& error) {
+      throw DataError((files.path() / names[decisions.size()]).string() +
+                      ": the decisions cannot be read: " + error.what());
+    }
   }
+  return decisions;
+}
+
+// Gives the rank those of `held`. What all ranks of the data axis have is read by the one that
+// would write it, and sent to the others, unless rank 0 reads for all. `statistics_of`: see
+// assemble().
+void read_state(RankModel& model, const std::vector<HeldTensor>& held, const CheckpointFiles& files,
+                const Manifest& manifest, int statistics_of) {
+  const step::Strategy& mine = model.setup().strategy;
+  const bool shares =
+      mine.mesh.data > 1 && files.collectives() != nullptr && !files.through_rank_0();
+  std::vector<WantedSlice> wanted = wanted_slices(held);
+  for (size_t i = 0; i < held.size(); ++i)
+    wanted[i].sent = shares && held[i].writer >= 0 && held[i].writer != mine.place.data;
+  Assembly state = assemble(files, manifest, std::move(wanted), statistics_of);
+  for (size_t i = 0; i < held.size() && shares; ++i) {
+    if (held[i].writer < 0) continue;
+    constexpr uint64_t kPiece = uint64_t{64} << 20;  // so that no collective takes long
+    std::vector<std::byte>& bytes = state.bytes(i);
+    for (uint64_t at = 0; at < bytes.size(); at += kPiece)
+      files.collectives()->broadcast(bytes.data() + at, std::min(kPiece, bytes.size() - at),
+                                     held[i].writer, parallel::kGradientsCommunicator);
+  }
+  write_state(model, held, state);
 }
 
 // The values of a configuration by their keys.
@@ -148,8 +178,7 @@ void check_newest(const fs::path& folder, exec::Collectives* collectives) {
 
 exec::CompileOptions with_decisions(exec::CompileOptions options, const Resumed& from, int rank) {
   const int saved = from.manifest.state.mesh.size();
-  std::vector<std::map<std::string, std::string>> by_rank;
-  for (int r = 0; r < saved; ++r) by_rank.push_back(read_decisions(from.files, r));
+  auto by_rank = read_decisions(from.files, saved);
   std::map<std::string, std::string> all;
   if (rank < saved) all = by_rank[rank];
   for (auto& of_rank : by_rank) all.merge(of_rank);
@@ -214,29 +243,37 @@ void restore(const Resumed& from, RankModel& model) {
   // Each rank of the data axis goes on with its own statistics; another number of ranks with those
   // of the first, which an evaluation takes.
   const int statistics_of = saved.mesh.data == mine.mesh.data ? mine.place.data : 0;
-  const std::vector<HeldTensor> held = held_tensors(model);
-  write_state(model, held, assemble(from.files, from.manifest, wanted_slices(held), statistics_of));
+  read_state(model, held_tensors(model), from.files, from.manifest, statistics_of);
 }
 
 void restore_owned(const Resumed& from, RankModel& model) {
   std::vector<HeldTensor> held = held_tensors(model);
   std::erase_if(held, is_of_model);
-  write_state(model, held, assemble(from.files, from.manifest, wanted_slices(held), 0));
+  read_state(model, held, from.files, from.manifest, 0);
 }
 
 std::optional<int64_t> restore_best(const std::vector<fs::path>& folders,
                                     const BestValidation& best, const SaverOptions& options,
                                     RankModel& model) {
   fs::path found;
-  options.on_main("looking for the best checkpoint",
-                  [&] { found = find_best(folders, best, options.keep); });
+  std::string fault;
+  options.on_main("looking for the best checkpoint", [&] {
+    try {
+      found = find_best(folders, best, options.keep);
+      if (!found.empty()) verify_checkpoint(found);
+    } catch (const DataError& error) {
+      fault = error.what();
+    }
+  });
+  fault = exec::broadcast_text(std::move(fault), model.setup().collectives());
+  if (!fault.empty()) throw DataError(fault);
   found = exec::broadcast_text(found.string(), model.setup().collectives());
   if (found.empty()) return std::nullopt;
   const CheckpointFiles files(found, model.setup().collectives(), options.on_main);
   const Manifest manifest = files.manifest();
   std::vector<HeldTensor> held = held_tensors(model);
   std::erase_if(held, [](const HeldTensor& tensor) { return !is_of_model(tensor); });
-  write_state(model, held, assemble(files, manifest, wanted_slices(held), 0));
+  read_state(model, held, files, manifest, 0);
   return manifest.state.step;
 }
 

@@ -1,10 +1,12 @@
 // Reads files locally, or has rank 0 read and send them.
 #include "runtime/train/checkpoint/files.h"
 
+#include <algorithm>
 #include <exception>
 #include <system_error>
 #include <utility>
 
+#include "runtime/data/safetensors_checksum.h"
 #include "runtime/data/source.h"
 #include "runtime/error.h"
 #include "runtime/exec/texts.h"
@@ -38,47 +40,93 @@ bool sees(const fs::path& folder, const std::string& manifest_text, const Manife
   return true;
 }
 
+// Several texts as one, each behind its length, and back. A single one may be a whole file, and is
+// not copied.
+std::string joined(std::vector<std::string> texts) {
+  if (texts.size() == 1) return std::move(texts[0]);
+  std::string all;
+  for (const std::string& text : texts) all += std::to_string(text.size()) + " " + text;
+  return all;
+}
+
+std::vector<std::string> divided(std::string all, size_t count) {
+  std::vector<std::string> texts(count);
+  if (count == 1) {
+    texts[0] = std::move(all);
+    return texts;
+  }
+  size_t at = 0;
+  for (std::string& text : texts) {
+    const size_t space = all.find(' ', at);
+    const size_t bytes = std::stoull(all.substr(at, space - at));
+    text = all.substr(space + 1, bytes);
+    at = space + 1 + bytes;
+  }
+  return texts;
+}
+
 }  // namespace
 
 CheckpointFiles::CheckpointFiles(fs::path folder, exec::Collectives* collectives, OnMain on_main)
     : folder_(std::move(folder)), collectives_(collectives), on_main_(std::move(on_main)) {
   if (collectives == nullptr) return;
-  const std::string text = text_of_rank_0(kManifest);
+  const std::string text = this->text(kManifest);
   double all = sees(folder_, text, parse_manifest(text, folder_ / kManifest)) ? 1 : 0;
   collectives->all_reduce(&all, 1, RT_MIN);
-  if (all == 1) collectives_ = nullptr;
+  through_rank_0_ = all != 1;
 }
 
-std::string CheckpointFiles::text(const std::string& name) const {
-  return through_rank_0() ? text_of_rank_0(name) : read_whole(folder_ / name);
+std::vector<std::string> CheckpointFiles::texts(const std::vector<std::string>& names) const {
+  return of_rank_0(names.size(), [&](size_t i) { return read_whole(folder_ / names[i]); });
 }
 
 data::TensorFile CheckpointFiles::tensors(const std::string& name) const {
   const std::string path = (folder_ / name).string();
   if (!through_rank_0()) return data::read_safetensors(path);
-  const std::string bytes = text_of_rank_0(name);
+  const std::string bytes = text(name);
   return data::parse_safetensors(reinterpret_cast<const std::byte*>(bytes.data()), bytes.size(),
                                  path);
 }
 
 Manifest CheckpointFiles::manifest() const {
-  return through_rank_0() ? parse_manifest(text_of_rank_0(kManifest), folder_ / kManifest)
-                          : read_manifest(folder_);
+  return parse_manifest(text(kManifest), folder_ / kManifest);
+}
+
+std::vector<data::TensorHeader> CheckpointFiles::headers(
+    const std::vector<SavedFile>& files) const {
+  const auto path = [&](size_t i) { return (folder_ / files[i].name).string(); };
+  const std::vector<std::string> texts = of_rank_0(files.size(), [&](size_t i) {
+    return data::read_tensor_header(*data::open_file(path(i))).text;
+  });
+  std::vector<data::TensorHeader> headers;
+  for (size_t i = 0; i < files.size(); ++i) {
+    const uint64_t before = data::kLengthSize + texts[i].size();
+    headers.push_back(data::parse_tensor_header(
+        texts[i], files[i].bytes - std::min(before, files[i].bytes), path(i)));
+  }
+  return headers;
 }
 
 // Rank 0 reads while the others wait outside of a collective, because a disk may be slow.
-std::string CheckpointFiles::text_of_rank_0(const std::string& name) const {
-  std::string text, fault;
+std::vector<std::string> CheckpointFiles::of_rank_0(
+    size_t count, const std::function<std::string(size_t)>& read) const {
+  const auto read_all = [&] {
+    std::vector<std::string> texts;
+    for (size_t i = 0; i < count; ++i) texts.push_back(read(i));
+    return texts;
+  };
+  if (collectives_ == nullptr) return read_all();
+  std::string all, fault;
   on_main_("reading the checkpoint", [&] {
     try {
-      text = read_whole(folder_ / name);
+      all = joined(read_all());
     } catch (const DataError& error) {
       fault = error.what();
     }
   });
   fault = exec::broadcast_text(std::move(fault), collectives_);
   if (!fault.empty()) throw DataError(fault);
-  return exec::broadcast_text(std::move(text), collectives_);
+  return divided(exec::broadcast_text(std::move(all), collectives_), count);
 }
 
 }  // namespace runtime::train

@@ -1,13 +1,15 @@
-// The files of a checkpoint as each rank gets them: from the folder itself, or from rank 0 where
-// other ranks do not see that folder.
+// The files of a checkpoint as each rank gets them: tensors from the folder itself, or from rank 0
+// where other ranks do not see that folder; all else from rank 0.
 #ifndef RUNTIME_TRAIN_CHECKPOINT_FILES_H_
 #define RUNTIME_TRAIN_CHECKPOINT_FILES_H_
 
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "runtime/data/safetensors.h"
+#include "runtime/data/safetensors_header.h"
 #include "runtime/exec/collectives.h"
 #include "runtime/train/checkpoint/folder.h"
 
@@ -28,19 +30,28 @@ class CheckpointFiles {
                            OnMain on_main = nullptr);
 
   const std::filesystem::path& path() const { return folder_; }
-  // Whether rank 0 reads for all.
-  bool through_rank_0() const { return collectives_ != nullptr; }
+  // The ranks that have opened it; nullptr: one rank by itself.
+  exec::Collectives* collectives() const { return collectives_; }
+  // Whether rank 0 reads also the tensors for all.
+  bool through_rank_0() const { return through_rank_0_; }
 
-  // These functions return the bytes of a file, its tensors, and the manifest. Throw DataError.
-  std::string text(const std::string& name) const;
+  // These functions return the bytes of a file and of several ones, the tensors of a file, and the
+  // manifest. Throw DataError.
+  std::string text(const std::string& name) const { return texts({name})[0]; }
+  std::vector<std::string> texts(const std::vector<std::string>& names) const;
   data::TensorFile tensors(const std::string& name) const;
   Manifest manifest() const;
+  // The checked headers of files with tensors, of which the manifest says how long they are.
+  std::vector<data::TensorHeader> headers(const std::vector<SavedFile>& files) const;
 
  private:
-  std::string text_of_rank_0(const std::string& name) const;
+  // What `read` returns for each number below `count` on rank 0.
+  std::vector<std::string> of_rank_0(size_t count,
+                                     const std::function<std::string(size_t)>& read) const;
 
   std::filesystem::path folder_;
-  exec::Collectives* collectives_ = nullptr;  // nullptr: each rank reads
+  exec::Collectives* collectives_ = nullptr;
+  bool through_rank_0_ = false;
   OnMain on_main_;
 };
 

@@ -78,25 +78,20 @@ std::vector<ElementRun> runs_of(const Slice& slice) {
   return runs;
 }
 
-std::vector<ElementRun> copy_common(const Slice& from, const std::byte* source, const Slice& to,
-                                    std::byte* destination, uint64_t element) {
+std::vector<CommonRun> common_runs(const Slice& from, const Slice& to) {
   const std::vector<ElementRun> have = runs_of(from), want = runs_of(to);
-  std::vector<ElementRun> copied;
+  std::vector<CommonRun> common;
   for (size_t i = 0, k = 0; i < have.size() && k < want.size();) {
     const ElementRun &a = have[i], &b = want[k];
     const int64_t first = std::max(a.in_tensor, b.in_tensor);
     const int64_t a_end = a.in_tensor + a.count, b_end = b.in_tensor + b.count;
     const int64_t count = std::min(a_end, b_end) - first;
-    if (count > 0) {
-      const int64_t at = b.in_slice + (first - b.in_tensor);
-      std::memcpy(destination + static_cast<uint64_t>(at) * element,
-                  source + static_cast<uint64_t>(a.in_slice + (first - a.in_tensor)) * element,
-                  static_cast<uint64_t>(count) * element);
-      copied.push_back({first, at, count});
-    }
+    if (count > 0)
+      common.push_back(
+          {a.in_slice + (first - a.in_tensor), b.in_slice + (first - b.in_tensor), count});
     a_end < b_end ? ++i : ++k;
   }
-  return copied;
+  return common;
 }
 
 std::string to_json(const Slice& s) {

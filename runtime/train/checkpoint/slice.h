@@ -33,11 +33,12 @@ struct ElementRun {
 // The slice as runs, in ascending order. Neighbouring runs are joined.
 std::vector<ElementRun> runs_of(const Slice& slice);
 
-// Copies the elements that lie in both slices of a tensor. `element` is the size of one in bytes;
-// `source` has the elements of `from`, `destination` those of `to`. Returns what was copied as runs
-// of `to`.
-std::vector<ElementRun> copy_common(const Slice& from, const std::byte* source, const Slice& to,
-                                    std::byte* destination, uint64_t element);
+// Consecutive elements that two slices of a tensor have in common; both count from Slice::begin.
+struct CommonRun {
+  int64_t in_from = 0, in_to = 0, count = 0;
+};
+// All elements that lie in both slices, in ascending order.
+std::vector<CommonRun> common_runs(const Slice& from, const Slice& to);
 
 // The slice as JSON for the metadata of a file, and back. parse_slice() throws DataError, which
 // begins with `where`, if the text is not that of a slice, or if its numbers do not fit together.

@@ -3,9 +3,13 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cstring>
+#include <filesystem>
 
+#include "runtime/data/source.h"
 #include "runtime/error.h"
+#include "tests/runtime/support/devices.h"
 
 namespace runtime::train {
 namespace {
@@ -66,6 +70,60 @@ TEST(Assembly, TypesAreConverted) {
   double numbers[12];
   std::memcpy(numbers, a.bytes(0).data(), sizeof(numbers));
   EXPECT_EQ(numbers[11], 11);
+}
+
+// Adds a file by its header, so that only what is wanted is read.
+void add_from_disk(Assembly& assembly, const std::string& path) {
+  const auto source = data::open_file(path);
+  assembly.add(path, data::read_tensor_header(*source));
+}
+
+TEST(Assembly, ReadsFromFilesWhatItWants) {
+  const test::TemporaryFolder folder;
+  const auto path = [&](const char* name) { return (folder.path() / name).string(); };
+  data::write_safetensors(path("a"), part(0, 7));
+  data::write_safetensors(path("b"), part(5, 12));
+  for (const rt_dtype dtype : {RT_FLOAT32, RT_FLOAT64}) {
+    Slice column = whole_slice({4, 3});
+    column.split = {.axis = 1, .blocks = 1, .whole = 3, .unit = 1, .begin = 1, .length = 2};
+    column.end = 8;
+    Assembly a({{"momentum/w", dtype, column}});
+    add_from_disk(a, path("b"));
+    EXPECT_THAT(fault_of(a), HasSubstr("lacks a part of tensor"));
+    add_from_disk(a, path("a"));
+    EXPECT_EQ(fault_of(a), "complete");
+    std::vector<double> numbers(8);
+    if (dtype == RT_FLOAT64) {
+      std::memcpy(numbers.data(), a.bytes(0).data(), 64);
+    } else {
+      float narrow[8];
+      std::memcpy(narrow, a.bytes(0).data(), sizeof(narrow));
+      std::copy_n(narrow, 8, numbers.begin());
+    }
+    EXPECT_THAT(numbers, testing::ElementsAre(1, 2, 4, 5, 7, 8, 10, 11));
+  }
+}
+
+TEST(Assembly, AFileThatIsCutAfterItsHeaderWasReadIsAnError) {
+  const test::TemporaryFolder folder;
+  const std::string path = (folder.path() / "a").string();
+  data::write_safetensors(path, part(0, 12));
+  const data::TensorHeader header = data::read_tensor_header(*data::open_file(path));
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 4);
+  Assembly a = whole();
+  try {
+    a.add(path, header);
+    ADD_FAILURE();
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), testing::AllOf(HasSubstr(path), HasSubstr("was cut while")));
+  }
+}
+
+TEST(Assembly, WhatAnotherRankSendsIsNotReadAndNotMissed) {
+  Assembly a({{"momentum/w", RT_FLOAT32, whole_slice({4, 3}), true}});
+  EXPECT_EQ(fault_of(a), "complete");
+  a.add(part(0, 12), "a");
+  EXPECT_EQ(a.bytes(0), std::vector<std::byte>(48));
 }
 
 TEST(Assembly, OtherShapesAreRefused) {

@@ -2,10 +2,15 @@
 // tests/strangers/hosts_test.py has those of whole runs.
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <cstring>
+#include <fstream>
 #include <limits>
+#include <optional>
 
 #include "runtime/error.h"
 #include "runtime/train/checkpoint/assembly.h"
+#include "runtime/train/checkpoint/checkpoints.h"
 #include "runtime/train/checkpoint/rank_state.h"
 #include "runtime/train/checkpoint/saver.h"
 #include "tests/runtime/exec/local_ranks.h"
@@ -43,10 +48,11 @@ OnMain on_main_of(LocalRank& rank) {
 
 // Saves a job of two ranks after `change`, which gets the tensors of a rank.
 void save(const fs::path& folder, bool through_rank_0, int zero_stage,
-          const std::function<void(int rank, StepPrograms&)>& change = nullptr) {
+          const std::function<void(int rank, StepPrograms&)>& change = nullptr,
+          const std::string& net = kNet) {
   const auto errors = exec::on_local_ranks(2, [&](LocalRank& rank) {
     const config::Config config =
-        test::parse(kNet, {{"parallelism.zero_stage", std::to_string(zero_stage)}});
+        test::parse(net, {{"parallelism.zero_stage", std::to_string(zero_stage)}});
     exec::CompileOptions options{{.tune = exec::Tune::kOff}};
     options.collectives = &rank.collectives;
     StepPrograms programs(RankSetup(config, open_data(config, nullptr).train->spec(),
@@ -153,6 +159,60 @@ TEST(CheckpointFiles, AreReadByRank0WhereOneRankLacksThem) {
       EXPECT_EQ(files.text(kSavedConfiguration), "text");
     });
     EXPECT_THAT(errors, Each("")) << other;
+  }
+}
+
+// Bytes that this thread has read from files so far; nullopt: the kernel does not tell.
+std::optional<uint64_t> bytes_read() {
+  std::ifstream io("/proc/thread-self/io");
+  std::string name;
+  uint64_t value = 0;
+  while (io >> name >> value)
+    if (name == "rchar:") return value;
+  return std::nullopt;
+}
+
+// Two ranks go on from the files of two: each reads its own, and what both have is read once.
+TEST(CheckpointFiles, AreReadOnceByAllRanksTogether) {
+  if (!bytes_read()) GTEST_SKIP() << "/proc/thread-self/io cannot be read";
+  std::string net = kNet;
+  net.replace(net.find("features = 5"), 12, "features = 20000");
+  for (const int zero_stage : {0, 1, 3}) {
+    test::TemporaryFolder folder;
+    save(folder.path(), false, zero_stage, mark, net);
+    const fs::path path = folder.path() / checkpoint_name(7);
+    uint64_t state = 0;
+    for (const SavedFile& file : read_manifest(path).files) state += file.bytes;
+    const data::TensorFile expected = join_checkpoint(path, read_manifest(path));
+    std::atomic<uint64_t> read = 0;
+    const auto errors = exec::on_local_ranks(2, [&](LocalRank& rank) {
+      const config::Config config =
+          test::parse(net, {{"parallelism.zero_stage", std::to_string(zero_stage)}});
+      exec::CompileOptions options{{.tune = exec::Tune::kOff}};
+      options.collectives = &rank.collectives;
+      StepPrograms programs(RankSetup(config, open_data(config, nullptr).train->spec(),
+                                      test::open_device("reference"), options));
+      programs.any_compiled();
+      const uint64_t before = *bytes_read();
+      restore(open_checkpoint(path, &rank.collectives, on_main_of(rank)), programs.rank_model());
+      read += *bytes_read() - before;
+      // Each rank has its own statistics again, and all that both have.
+      for (const HeldTensor& held : held_tensors(programs.rank_model())) {
+        std::vector<float> numbers(static_cast<size_t>(held.slice.elements()));
+        programs.stream().copy(numbers.data(), held.address, held.bytes());
+        programs.stream().synchronize();
+        if (held.name.starts_with(kStatisticsGroup)) {
+          EXPECT_THAT(numbers, Each(static_cast<float>(rank.rank + 1))) << held.name;
+          continue;
+        }
+        const std::byte* const saved = expected.tensors.at(held.name).bytes.data();
+        const uint64_t begin = static_cast<uint64_t>(held.slice.begin) * sizeof(float);
+        EXPECT_EQ(std::memcmp(numbers.data(), saved + begin, held.bytes()), 0) << held.name;
+      }
+    });
+    EXPECT_THAT(errors, Each(""));
+    EXPECT_GT(read, state * 9 / 10) << zero_stage;
+    EXPECT_LT(read, state * 11 / 10) << zero_stage;
   }
 }
 
