@@ -404,7 +404,7 @@ std::string Rank::broadcast_text(std::string of_rank_0) const {
 
 namespace {
 
-// Of ranks that are threads, or that mpiexec starts, this process cannot tell who prints what.
+// Only who starts processes can tell which of them prints what.
 void check_log_folder(const std::string& folder, bool fits) {
   if (folder.empty() || fits) return;
   throw ConfigurationError(
@@ -412,7 +412,8 @@ void check_log_folder(const std::string& folder, bool fits) {
       "\" is for ranks that are processes which this program starts (--nproc N, with a "
       "comm.backend "
       "of that kind); for one rank or ranks that are threads, redirect the output of this process, "
-      "and for those of mpiexec use its --output-filename");
+      "and for those of another launcher use its own option (torchrun: --log-dir, mpirun: "
+      "--output-filename, srun: --output, runtime launch: --log-folder)");
 }
 
 }  // namespace
@@ -492,8 +493,9 @@ Job::Job(config::Config config, plugins::host::HostServices services, bool write
   } else if (s.config.launch.ranks > 1) {
     s.choose_kind();
   }
-  check_log_folder(s.config.launch.log_folder,
-                   s.kind == State::Kind::kProcesses || !s.place.source.empty());
+  if (writes)
+    check_log_folder(s.config.launch.log_folder,
+                     s.kind == State::Kind::kProcesses || std::getenv(kLaunchVariable) != nullptr);
 }
 
 Job::~Job() = default;

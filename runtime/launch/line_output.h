@@ -29,7 +29,8 @@ class Sink {
 };
 
 // A file to which lines of one rank are appended, each behind its time (UTC) and the name of this
-// machine. If it cannot be written, one warning says so, and the rest is dropped. One thread.
+// machine; a line longer than LineCutter::kLongestLine is several. The writing waits for the disk.
+// If it fails, one warning says so, and the rest is dropped. One thread.
 class LineLog {
  public:
   // Makes the folder and the file. Throws ConfigurationError if they cannot be made.

@@ -279,8 +279,9 @@ class ProcessJob {
 }  // namespace
 
 int launch_processes(const LaunchOptions& options) {
-  // Two pipes for the output of each rank, and what one start and the supervisor need.
-  system::require_descriptors(2 * static_cast<uint64_t>(options.ranks) + 12,
+  // Two pipes and perhaps a log for each rank, and what one start and the supervisor need.
+  const uint64_t each = options.log_folder.empty() ? 2 : 3;
+  system::require_descriptors(each * static_cast<uint64_t>(options.ranks) + 12,
                               "the launcher of " + std::to_string(options.ranks) + " ranks");
   const auto specs = [&](const Slots& slots, const RendezvousFolder& folder) {
     std::vector<ChildSpec> list;

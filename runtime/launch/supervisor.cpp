@@ -297,11 +297,11 @@ void Supervisor::end_stopped() {
   for (Child& child : children_) {
     if (child.rank < 0 || child.given_up || !is_stopped(child.pid)) continue;
     child.given_up = true;
-    found_stopped_ = true;
+    const bool first = !std::exchange(found_stopped_, true);
     if (lost_ < 0) lost_ = child.rank;
     const std::string text =
         child.name + " (pid " + std::to_string(child.pid) + ") is stopped, as by SIGSTOP";
-    if (!cause_ || cause_->is_consequence()) cause_text_ = text;
+    if (first && (cause_text_.empty() || cause_->is_consequence())) cause_text_ = text;
     err_.add("error: " + text + ": killed\n");
     if (options_.on_loss) options_.on_loss(child.rank, "it was stopped, as by SIGSTOP", false);
     kill(child.pid, SIGKILL);
@@ -337,6 +337,7 @@ void Supervisor::look_for_stragglers() {
     err_.add("error: " + running_names() + " has not ended " +
              std::to_string(std::chrono::round<std::chrono::seconds>(limit).count()) +
              " s after another rank has ended: it hangs, and is ended\n");
+  if (late) cause_text_ = running_names() + " did not end";
   cause_ = Status(SIGSTOP);
   fail();
   say_to_launchers({Order::Kind::kTold, children_[0].rank, running_names() + " did not end"});

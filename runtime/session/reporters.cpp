@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "runtime/config/metrics.h"
+#include "runtime/error.h"
 #include "runtime/row_of.h"
 #include "runtime/session/reports/metrics_files.h"
 #include "runtime/session/reports/metrics_server.h"
@@ -51,7 +52,14 @@ std::vector<std::string> numbers_of(std::vector<std::string> metrics) {
   return metrics;
 }
 
-// The page has the numbers of the last line.
+constexpr int kLastPort = 65535;
+constexpr const char* kFolderOfRanks = "ranks";
+
+RankName rank_name(const config::Config& config, const launch::RankEnvironment& place) {
+  return {config.name, place.rank, system::host_name()};
+}
+
+// The page has each number of the last line that had it.
 class PageReporter : public train::Reporter {
  public:
   PageReporter(const RankName& name, const std::string& address, int port)
@@ -69,21 +77,27 @@ class PageReporter : public train::Reporter {
 
 }  // namespace
 
-std::unique_ptr<train::Reporter> make_rank_reporter(const config::Config& config,
-                                                    const launch::RankEnvironment& place,
-                                                    const std::filesystem::path& folder,
-                                                    int64_t after) {
+std::unique_ptr<train::Reporter> make_rank_page(const config::Config& config,
+                                                const launch::RankEnvironment& place) {
   const config::Metrics& metrics = config.metrics;
-  const RankName name = {config.name, place.rank, system::host_name()};
-  std::vector<std::unique_ptr<train::Reporter>> list;
-  if (metrics.ranks) {
-    const std::string file = "ranks/rank" + std::to_string(place.rank) + ".jsonl";
-    list.push_back(make_rank_file((folder / file).string(), name, after, std::cerr));
-  }
-  if (metrics.prometheus_port > 0)
-    list.push_back(std::make_unique<PageReporter>(name, metrics.prometheus_address,
-                                                  metrics.prometheus_port + place.local_rank));
-  return make_tee(std::move(list));
+  if (metrics.prometheus_port == 0) return make_tee({});
+  const int port = metrics.prometheus_port + place.local_rank;
+  if (port > kLastPort)
+    throw ConfigurationError(
+        "metrics.prometheus_port = " + std::to_string(metrics.prometheus_port) + " gives rank " +
+        std::to_string(place.rank) + " the port " + std::to_string(port) + "; expected at most " +
+        std::to_string(kLastPort) + ": choose a smaller one");
+  return std::make_unique<PageReporter>(rank_name(config, place), metrics.prometheus_address, port);
+}
+
+std::unique_ptr<train::Reporter> make_rank_lines(const config::Config& config,
+                                                 const launch::RankEnvironment& place,
+                                                 const std::filesystem::path& folder,
+                                                 int64_t after) {
+  if (!config.metrics.ranks) return make_tee({});
+  if (place.rank == 0) cut_rank_files(folder / kFolderOfRanks, place.world_size, after);
+  return make_rank_file((folder / kFolderOfRanks / rank_file(place.rank)).string(),
+                        rank_name(config, place), after, std::cerr);
 }
 
 std::unique_ptr<train::Reporter> make_reporter(const config::Config& config,

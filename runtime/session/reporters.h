@@ -18,12 +18,14 @@ std::unique_ptr<train::Reporter> make_reporter(const config::Config& config,
                                                const std::filesystem::path& folder, int64_t epochs,
                                                int64_t steps, int64_t after);
 
-// Makes those that every rank has: its file in ranks/ and its page for Prometheus. Throws
-// ConfigurationError if the page cannot be served.
-std::unique_ptr<train::Reporter> make_rank_reporter(const config::Config& config,
-                                                    const launch::RankEnvironment& place,
-                                                    const std::filesystem::path& folder,
-                                                    int64_t after);
+// These make what every rank has, if it is wanted: its page for Prometheus, which throws
+// ConfigurationError if it cannot be served, and its file in ranks/ of the folder.
+std::unique_ptr<train::Reporter> make_rank_page(const config::Config& config,
+                                                const launch::RankEnvironment& place);
+std::unique_ptr<train::Reporter> make_rank_lines(const config::Config& config,
+                                                 const launch::RankEnvironment& place,
+                                                 const std::filesystem::path& folder,
+                                                 int64_t after);
 
 }  // namespace runtime::session
 

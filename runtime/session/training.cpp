@@ -70,6 +70,7 @@ void save_weights(const Session& s, const train::RunResult& result, const data::
 std::unique_ptr<train::Reporter> begin_training(Training& training, const Session& session,
                                                 int64_t per_epoch, int64_t steps) {
   std::vector<std::unique_ptr<train::Reporter>> reporters;
+  reporters.push_back(make_rank_page(session.config, session.rank.place));  // before files change
   const int64_t after = session.resumed ? session.resumed->manifest.state.step : 0;
   session.rank.on_main("making the files of the run", [&] {
     std::error_code ignored;
@@ -83,7 +84,7 @@ std::unique_ptr<train::Reporter> begin_training(Training& training, const Sessio
                                       (steps + per_epoch - 1) / per_epoch, steps, after));
   });
   reporters.push_back(
-      make_rank_reporter(session.config, session.rank.place, session.rank.run_folder, after));
+      make_rank_lines(session.config, session.rank.place, session.rank.run_folder, after));
   std::unique_ptr<train::Reporter> reporter = make_tee(std::move(reporters));
   if (!training.choice.empty()) reporter->note(training.choice);
   announce_begin(session, *reporter);

@@ -38,7 +38,7 @@ struct Metrics {
   std::optional<double> mfu = {};
   MetricValues validation = {};              // of validation.metrics, beside loss and accuracy
   std::optional<double> epoch_seconds = {};  // at the end of an epoch, its validation included
-  std::optional<RankCost> cost = {};         // empty if the steps were for warming up
+  std::optional<RankCost> cost = {};  // empty while steps warm up, and in asynchronous training
 };
 
 // Called by one thread.

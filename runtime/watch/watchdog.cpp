@@ -41,13 +41,6 @@ void write_stderr(std::string_view text) {
 
 int64_t to_ns(std::chrono::nanoseconds duration) { return duration.count(); }
 
-// Whoever reads the file meanwhile finds the one before or the whole new one.
-void replace_file(const std::filesystem::path& file, const std::string& text) {
-  const std::filesystem::path part = file.string() + ".part";
-  std::error_code ignored;
-  if ((std::ofstream(part) << text).flush()) std::filesystem::rename(part, file, ignored);
-}
-
 }  // namespace
 
 Watchdog::Watchdog(FlightRecorder& recorder, JobBoard& board, WatchdogOptions options)
@@ -347,7 +340,7 @@ std::string Watchdog::write_dumps(const Verdict& verdict) const {
     where += (where.empty() ? "; last collectives: " : ", ") + file.string();
     CollectivesFile json = file_of(records, options_.groups, world_size_);
     json.lost = rank != self;
-    replace_file(std::filesystem::path(file).replace_extension("json"), to_json(json));
+    std::ofstream(std::filesystem::path(file).replace_extension("json")) << to_json(json);
   }
   return where;
 }

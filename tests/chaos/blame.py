@@ -60,7 +60,7 @@ class Output:
 
     def __init__(self, process):
         self.lines, self.changed = [], threading.Condition()
-        self.readers = [threading.Thread(target=self.read, args=(stream, kind))
+        self.readers = [threading.Thread(target=self.read, args=(stream, kind), daemon=True)
                         for stream, kind in ((process.stdout, "out"), (process.stderr, "err"))]
         for reader in self.readers:
             reader.start()
@@ -134,6 +134,8 @@ def run_seed(runtime, seed, least, most):
                 result = "no step was reported"
             else:
                 pid = process_of_rank(folder, victim)
+                if pid is None:
+                    raise subprocess.TimeoutExpired(words, START_S)
                 time.sleep(draw.uniform(0, 0.3))
                 since = time.monotonic()
                 os.kill(pid, signal.SIGKILL if fault == "kill" else signal.SIGSTOP)

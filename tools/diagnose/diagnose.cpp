@@ -88,7 +88,7 @@ void leave_out_old(Files& files, std::string& left_out) {
     if (age < kOld) return false;
     left_out += "rank " + std::to_string(file.rank) + " has written its file " +
                 plugins::host::seconds_text(age) +
-                " before the newest one, so that it is left out\n";
+                " before the newest one (by the clocks of the machines), so that it is left out\n";
     return true;
   });
 }
@@ -112,6 +112,7 @@ Files read_folder(const fs::path& folder, std::string& left_out) {
     throw runtime::DataError(folder.string() +
                              " has no rank-*-collectives.json: ranks leave them in the folder of "
                              "the run when their job cannot go on");
+  leave_out_old(files, left_out);
   std::ranges::sort(files, {}, &CollectivesFile::rank);
   for (size_t i = 1; i < files.size(); ++i) {
     if (files[i].world_size != files[0].world_size || files[i].rank == files[i - 1].rank)
@@ -121,7 +122,6 @@ Files read_folder(const fs::path& folder, std::string& left_out) {
                                std::to_string(files[0].world_size) +
                                ": the files are of several jobs; remove those of the others");
   }
-  leave_out_old(files, left_out);
   return files;
 }
 

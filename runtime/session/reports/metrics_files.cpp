@@ -194,8 +194,8 @@ std::string lines_until(const std::string& path, int64_t after) {
   std::ifstream in(path);
   for (std::string line; std::getline(in, line);) {
     const auto json = nlohmann::json::parse(line, nullptr, false);
-    if (json.is_object() && json.value("steps", 0.0) <= static_cast<double>(after))
-      kept += line + "\n";
+    const auto steps = json.is_object() ? json.find("steps") : json.end();
+    if (steps != json.end() && steps->is_number() && *steps <= after) kept += line + "\n";
   }
   return kept;
 }
@@ -239,6 +239,19 @@ std::unique_ptr<Reporter> make_csv(const std::string& path, int64_t after, std::
                                    const std::vector<std::string>& validation) {
   system::write_file(path, rows_until(path, after, columns_with(validation)));
   return std::make_unique<CsvFile>(path, warnings, validation);
+}
+
+std::string rank_file(int rank) { return "rank" + std::to_string(rank) + ".jsonl"; }
+
+void cut_rank_files(const fs::path& folder, int ranks, int64_t after) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    int rank = -1;
+    const std::string name = entry.path().filename().string();
+    if (std::sscanf(name.c_str(), "rank%d.jsonl", &rank) == 1 && rank >= ranks &&
+        name == rank_file(rank))
+      system::write_file(entry.path().string(), lines_until(entry.path().string(), after));
+  }
 }
 
 std::unique_ptr<Reporter> make_rank_file(const std::string& path, const RankName& name,

@@ -4,6 +4,7 @@
 #define RUNTIME_SESSION_REPORTS_METRICS_FILES_H_
 
 #include <cstdint>
+#include <filesystem>
 #include <iosfwd>
 #include <memory>
 #include <string>
@@ -25,6 +26,9 @@ std::unique_ptr<Reporter> make_csv(const std::string& path, int64_t after, std::
                                    const std::vector<std::string>& validation = {});
 // One JSON object for each line of metrics with the numbers of this rank (rank_numbers.h); the
 // folder is made.
+std::string rank_file(int rank);  // its name
+// Cuts the files in the folder that are of ranks from `ranks` on, which the run has no more.
+void cut_rank_files(const std::filesystem::path& folder, int ranks, int64_t after);
 std::unique_ptr<Reporter> make_rank_file(const std::string& path, const RankName& name,
                                          int64_t after, std::ostream& warnings);
 // A new event file of TensorBoard in `folder`, which is made, with the scalars train/loss,

@@ -8,9 +8,10 @@
 
 #include <cerrno>
 #include <cstdarg>
-#include <cstring>
+#include <exception>
 #include <mutex>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "plugins/host/descriptor.h"
@@ -41,14 +42,19 @@ Descriptor listen_at(const std::string& address, int port) {
   const int failed = ::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (failed != 0) cannot_serve(address, port, ::gai_strerror(failed));
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, ::freeaddrinfo);
-  Descriptor listener(
-      ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
-  const int yes = 1;  // a run that goes on at once finds the port of the one before
-  if (!listener || ::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) != 0 ||
-      ::bind(listener.get(), found->ai_addr, found->ai_addrlen) != 0 ||
-      ::listen(listener.get(), kMostConnections) != 0)
-    cannot_serve(address, port, std::strerror(errno));
-  return listener;
+  int error = 0;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    Descriptor listener(
+        ::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
+    const int yes = 1;  // a run that goes on at once finds the port of the one before
+    if (listener &&
+        ::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) == 0 &&
+        ::bind(listener.get(), one->ai_addr, one->ai_addrlen) == 0 &&
+        ::listen(listener.get(), kMostConnections) == 0)
+      return listener;
+    error = errno;
+  }
+  cannot_serve(address, port, std::generic_category().message(error));
 }
 
 int port_of(int listener) {
@@ -71,7 +77,8 @@ struct MetricsServer::State {
   MHD_Daemon* daemon = nullptr;
 
   static MHD_Result answer(void* self, MHD_Connection* connection, const char* path,
-                           const char* method, const char*, const char*, size_t*, void**) {
+                           const char* method, const char*, const char*, size_t*, void**) noexcept
+      try {
     auto& state = *static_cast<State*>(self);
     const bool known = std::string_view(path) == "/metrics";
     const bool reads = std::string_view(method) == "GET" || std::string_view(method) == "HEAD";
@@ -86,11 +93,15 @@ struct MetricsServer::State {
     MHD_Response* const response =
         MHD_create_response_from_buffer(body.size(), body.data(), MHD_RESPMEM_MUST_COPY);
     if (response == nullptr) return MHD_NO;  // out of memory: the connection is closed
+    if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+      MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
                             "text/plain; version=0.0.4; charset=utf-8");
     const MHD_Result result = MHD_queue_response(connection, status, response);
     MHD_destroy_response(response);
     return result;
+  } catch (const std::exception&) {  // there is no memory
+    return MHD_NO;
   }
 };
 

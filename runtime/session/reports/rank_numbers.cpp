@@ -57,6 +57,13 @@ const RankNumber kRankNumbers[] = {
     {"mfu", "Model FLOPs utilisation, from 0 to 1.", [](const Metrics& m) { return m.mfu; }},
     {"loss_scale", "Scale of the loss with float16.",
      [](const Metrics& m) { return m.loss_scale; }},
+    {"skipped_steps", "Steps skipped because of their gradients with float16.",
+     [](const Metrics& m) {
+       return m.loss_scale ? number<int64_t>(m.skipped_steps) : std::nullopt;
+     },
+     true},
+    {"epoch_seconds", "Time of the last epoch, its validation included.",
+     [](const Metrics& m) { return m.epoch_seconds; }},
     {"validation_loss", "Loss of the last validation.",
      [](const Metrics& m) { return m.validation_loss; }},
     {"validation_accuracy", "Accuracy of the last validation.",

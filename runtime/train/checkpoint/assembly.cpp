@@ -16,6 +16,7 @@ namespace {
 
 // In the metadata of a file, before the name of a tensor that is only a slice.
 constexpr char kSliceKey[] = "slice:";
+constexpr int kHeadersAtOnce = 16;  // a header of a large model has megabytes
 
 std::map<std::string, std::string> without_slices(std::map<std::string, std::string> metadata) {
   std::erase_if(metadata, [](const auto& entry) { return entry.first.starts_with(kSliceKey); });
@@ -143,17 +144,17 @@ void Assembly::add(Part& part, const Stored& stored, const Slice& slice, const s
   }
 }
 
-void Assembly::check_complete() const {
+std::string Assembly::missing() const {
   for (const Part& part : parts_) {
     const int64_t count = part.wanted.slice.elements();
     if (count == 0 || part.wanted.sent || part.found == std::map<int64_t, int64_t>{{0, count}})
       continue;
-    throw DataError(
-        "the checkpoint lacks " + std::string(part.found.empty() ? "" : "a part of ") + "tensor '" +
-        part.wanted.name +
-        "'; resume with the model and the optimizer of the checkpoint (its "
-        "config.toml), or start a new run from its weights (runtime checkpoint export)");
+    return "the checkpoint lacks " + std::string(part.found.empty() ? "" : "a part of ") +
+           "tensor '" + part.wanted.name +
+           "'; resume with the model and the optimizer of the checkpoint (its "
+           "config.toml), or start a new run from its weights (runtime checkpoint export)";
   }
+  return "";
 }
 
 Assembly assemble(const CheckpointFiles& files, const Manifest& manifest,
@@ -161,18 +162,25 @@ Assembly assemble(const CheckpointFiles& files, const Manifest& manifest,
   Assembly assembly(std::move(wanted));
   const parallel::Mesh& mesh = manifest.state.mesh;
   const bool whole_files = files.collectives() == nullptr || files.through_rank_0();
-  std::vector<data::TensorHeader> headers;
-  if (!whole_files) headers = files.headers(files_of_ranks(manifest, files.path()));
-  for (int rank = 0; rank < mesh.size(); ++rank) {
-    const std::string path = (files.path() / rank_file(rank)).string();
-    const bool with_statistics = mesh.place_of(rank).data == statistics_of;
-    if (whole_files) {
-      assembly.add(files.tensors(rank_file(rank)), path, with_statistics);
-    } else {
-      assembly.add(path, headers[static_cast<size_t>(rank)], with_statistics);
+  const std::vector<SavedFile> saved = files_of_ranks(manifest, files.path());
+  const auto path = [&](int rank) { return (files.path() / rank_file(rank)).string(); };
+  const auto with_statistics = [&](int rank) { return mesh.place_of(rank).data == statistics_of; };
+  for (int rank = 0; rank < mesh.size() && whole_files; ++rank)
+    assembly.add(files.tensors(rank_file(rank)), path(rank), with_statistics(rank));
+  std::string fault;
+  for (int begin = 0; begin < mesh.size() && !whole_files; begin += kHeadersAtOnce) {
+    const int end = std::min(begin + kHeadersAtOnce, mesh.size());
+    const auto headers = files.headers({saved.begin() + begin, saved.begin() + end});
+    for (int rank = begin; rank < end && fault.empty(); ++rank) {
+      try {
+        assembly.add(path(rank), headers[static_cast<size_t>(rank - begin)], with_statistics(rank));
+      } catch (const DataError& error) {
+        fault = error.what();
+      }
     }
   }
-  assembly.check_complete();
+  if (fault.empty()) fault = assembly.missing();
+  files.agree(fault);
   return assembly;
 }
 
@@ -192,7 +200,7 @@ data::TensorFile join_checkpoint(const std::filesystem::path& checkpoint,
     }
     assembly.add(file, path, mesh.place_of(rank).data == 0);
   }
-  assembly.check_complete();
+  if (const std::string missing = assembly.missing(); !missing.empty()) throw DataError(missing);
   for (size_t i = 0; i < assembly.size(); ++i) {
     const WantedSlice& one = assembly.wanted(i);
     joined.tensors[one.name] = {one.dtype, one.slice.dims, assembly.bytes(i)};

@@ -55,8 +55,8 @@ class Assembly {
   void add(const data::TensorFile& file, const std::string& path, bool with_statistics = true);
   // Reads only what is wanted from a file with this header.
   void add(const std::string& path, const data::TensorHeader& header, bool with_statistics = true);
-  // Throws DataError that names the first slice that the files lacked.
-  void check_complete() const;
+  // Names the first slice that the files lacked; "" if there is none.
+  std::string missing() const;
   // The bytes of wanted slice `i`.
   const std::vector<std::byte>& bytes(size_t i) const { return parts_[i].bytes; }
   std::vector<std::byte>& bytes(size_t i) { return parts_[i].bytes; }
@@ -85,7 +85,7 @@ class Assembly {
 // Reads the files of a checkpoint into the slices, and checks that nothing is missing. Statistics
 // are those of rank `statistics_of` of the data axis. One rank by itself, and rank 0 where it reads
 // for all, read each file once, with its checksum; otherwise each rank reads only what it wants.
-// Throws DataError.
+// Throws DataError, on every rank if the ranks have opened the files together.
 Assembly assemble(const CheckpointFiles& files, const Manifest& manifest,
                   std::vector<WantedSlice> wanted, int statistics_of);
 

@@ -265,8 +265,8 @@ std::optional<int64_t> restore_best(const std::vector<fs::path>& folders,
       fault = error.what();
     }
   });
-  fault = exec::broadcast_text(std::move(fault), model.setup().collectives());
-  if (!fault.empty()) throw DataError(fault);
+  if (fault = exec::broadcast_text(std::move(fault), model.setup().collectives()); !fault.empty())
+    throw DataError(fault);
   found = exec::broadcast_text(found.string(), model.setup().collectives());
   if (found.empty()) return std::nullopt;
   const CheckpointFiles files(found, model.setup().collectives(), options.on_main);

@@ -1,6 +1,8 @@
 // Reads files locally, or has rank 0 read and send them.
 #include "runtime/train/checkpoint/files.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <exception>
 #include <system_error>
@@ -26,16 +28,26 @@ std::string read_whole(const fs::path& path) {
   return text;
 }
 
-// Whether this rank sees the checkpoint that has this manifest in the folder.
-bool sees(const fs::path& folder, const std::string& manifest_text, const Manifest& manifest) {
+// The same for all who see one file, also through a network, and another one for a copy.
+std::string identity_of(const fs::path& file) {
+  struct stat status {};
+  if (::stat(file.c_str(), &status) != 0) return "";
+  return std::to_string(status.st_ino) + " " + std::to_string(status.st_mtim.tv_sec) + "." +
+         std::to_string(status.st_mtim.tv_nsec);
+}
+
+// Whether this rank sees the checkpoint that has this manifest in the folder. `identity` is that of
+// the manifest of rank 0.
+bool sees(const fs::path& folder, const std::string& manifest_text, const Manifest& manifest,
+          const std::string& identity) {
+  std::error_code error;
   try {
     if (read_whole(folder / kManifest) != manifest_text) return false;
-  } catch (const DataError&) {  // there is none
+    for (const SavedFile& file : manifest.files)
+      if (fs::file_size(folder / file.name, error) != file.bytes || error) return false;
+    if (identity_of(folder / kManifest) != identity) verify_checkpoint(folder);
+  } catch (const DataError&) {  // there is none, or it is a damaged copy
     return false;
-  }
-  std::error_code error;
-  for (const SavedFile& file : manifest.files) {
-    if (fs::file_size(folder / file.name, error) != file.bytes || error) return false;
   }
   return true;
 }
@@ -71,7 +83,8 @@ CheckpointFiles::CheckpointFiles(fs::path folder, exec::Collectives* collectives
     : folder_(std::move(folder)), collectives_(collectives), on_main_(std::move(on_main)) {
   if (collectives == nullptr) return;
   const std::string text = this->text(kManifest);
-  double all = sees(folder_, text, parse_manifest(text, folder_ / kManifest)) ? 1 : 0;
+  const std::string identity = exec::broadcast_text(identity_of(folder_ / kManifest), collectives);
+  double all = sees(folder_, text, parse_manifest(text, folder_ / kManifest), identity) ? 1 : 0;
   collectives->all_reduce(&all, 1, RT_MIN);
   through_rank_0_ = all != 1;
 }
@@ -95,16 +108,26 @@ Manifest CheckpointFiles::manifest() const {
 std::vector<data::TensorHeader> CheckpointFiles::headers(
     const std::vector<SavedFile>& files) const {
   const auto path = [&](size_t i) { return (folder_ / files[i].name).string(); };
-  const std::vector<std::string> texts = of_rank_0(files.size(), [&](size_t i) {
+  std::vector<std::string> texts = of_rank_0(files.size(), [&](size_t i) {
     return data::read_tensor_header(*data::open_file(path(i))).text;
   });
   std::vector<data::TensorHeader> headers;
   for (size_t i = 0; i < files.size(); ++i) {
     const uint64_t before = data::kLengthSize + texts[i].size();
     headers.push_back(data::parse_tensor_header(
-        texts[i], files[i].bytes - std::min(before, files[i].bytes), path(i)));
+        std::move(texts[i]), files[i].bytes - std::min(before, files[i].bytes), path(i)));
   }
   return headers;
+}
+
+void CheckpointFiles::agree(const std::string& fault) const {
+  double any = fault.empty() ? 0 : 1;
+  if (collectives_ != nullptr) collectives_->all_reduce(&any, 1, RT_MAX);
+  if (any == 0) return;
+  std::string first;
+  for (const std::string& of_rank : exec::gather_texts(fault, collectives_))
+    if (first.empty()) first = of_rank;
+  throw DataError(exec::broadcast_text(std::move(first), collectives_));
 }
 
 // Rank 0 reads while the others wait outside of a collective, because a disk may be slow.
@@ -124,8 +147,7 @@ std::vector<std::string> CheckpointFiles::of_rank_0(
       fault = error.what();
     }
   });
-  fault = exec::broadcast_text(std::move(fault), collectives_);
-  if (!fault.empty()) throw DataError(fault);
+  agree(fault);
   return divided(exec::broadcast_text(std::move(all), collectives_), count);
 }
 

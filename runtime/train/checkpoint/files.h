@@ -24,8 +24,9 @@ using OnMain = std::function<void(const char* what, const std::function<void()>&
 class CheckpointFiles {
  public:
   // Without `collectives`, for one rank by itself, which reads the folder. Otherwise every rank
-  // calls it: if one of them sees another manifest than rank 0 in the folder, or lacks one of its
-  // files, rank 0 reads for all. Throws DataError.
+  // calls it, and rank 0 has checked its files (verify_checkpoint). A rank that sees a copy of them
+  // checks that; if it is damaged, or a rank sees another manifest or lacks a file, rank 0 reads
+  // for all. Throws DataError.
   explicit CheckpointFiles(std::filesystem::path folder, exec::Collectives* collectives = nullptr,
                            OnMain on_main = nullptr);
 
@@ -41,6 +42,8 @@ class CheckpointFiles {
   std::vector<std::string> texts(const std::vector<std::string>& names) const;
   data::TensorFile tensors(const std::string& name) const;
   Manifest manifest() const;
+  // Throws a DataError on every rank if `fault` of one of them is not empty.
+  void agree(const std::string& fault) const;
   // The checked headers of files with tensors, of which the manifest says how long they are.
   std::vector<data::TensorHeader> headers(const std::vector<SavedFile>& files) const;
 

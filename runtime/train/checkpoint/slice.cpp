@@ -78,6 +78,15 @@ std::vector<ElementRun> runs_of(const Slice& slice) {
   return runs;
 }
 
+namespace {
+
+// Whether a run begins in both slices where another one ends.
+bool continues(const CommonRun& before, const CommonRun& run) {
+  return before.in_from + before.count == run.in_from && before.in_to + before.count == run.in_to;
+}
+
+}  // namespace
+
 std::vector<CommonRun> common_runs(const Slice& from, const Slice& to) {
   const std::vector<ElementRun> have = runs_of(from), want = runs_of(to);
   std::vector<CommonRun> common;
@@ -86,9 +95,13 @@ std::vector<CommonRun> common_runs(const Slice& from, const Slice& to) {
     const int64_t first = std::max(a.in_tensor, b.in_tensor);
     const int64_t a_end = a.in_tensor + a.count, b_end = b.in_tensor + b.count;
     const int64_t count = std::min(a_end, b_end) - first;
-    if (count > 0)
-      common.push_back(
-          {a.in_slice + (first - a.in_tensor), b.in_slice + (first - b.in_tensor), count});
+    const CommonRun run = {a.in_slice + (first - a.in_tensor), b.in_slice + (first - b.in_tensor),
+                           count};
+    if (count > 0 && !common.empty() && continues(common.back(), run)) {
+      common.back().count += count;
+    } else if (count > 0) {
+      common.push_back(run);
+    }
     a_end < b_end ? ++i : ++k;
   }
   return common;

@@ -37,7 +37,8 @@ std::vector<ElementRun> runs_of(const Slice& slice);
 struct CommonRun {
   int64_t in_from = 0, in_to = 0, count = 0;
 };
-// All elements that lie in both slices, in ascending order.
+// All elements that lie in both slices, in ascending order. Neighbouring runs are joined: of equal
+// slices there is one.
 std::vector<CommonRun> common_runs(const Slice& from, const Slice& to);
 
 // The slice as JSON for the metadata of a file, and back. parse_slice() throws DataError, which

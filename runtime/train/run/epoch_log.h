@@ -77,7 +77,7 @@ class EpochLog {
   };
   struct Epoch : Span {
     std::optional<Clock::time_point> whole_since = {};  // empty: the run has gone on within it
-    int64_t after = 0;                                  // the step that it goes on after
+    int64_t after = 0;  // the step behind which this run has begun the epoch
   };
 
   std::optional<double> epoch_seconds() const;

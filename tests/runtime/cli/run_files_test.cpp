@@ -94,6 +94,19 @@ TEST_F(RunFiles, EachRankWritesItsNumbers) {
   EXPECT_THAT(steps_of(json_lines(text("run/ranks/rank1.jsonl"))), testing::ElementsAre(2, 4));
 }
 
+// The configuration of a run with logs goes on to serve commands of one rank.
+TEST_F(RunFiles, ALogFolderIsOfATrainingWithProcesses) {
+  const std::vector<std::string> logs = {"--set", "launch.log_folder=logs"};
+  const auto with = [&](std::vector<std::string> words) {
+    words.insert(words.end(), logs.begin(), logs.end());
+    return words;
+  };
+  output(with({"plan", job_}));
+  const test::ProcessResult r = run(with({"train", job_}));
+  EXPECT_EQ(r.exit_code, 2) << r.err;
+  EXPECT_THAT(r.err, AllOf(HasSubstr("launch.log_folder = \"logs\""), HasSubstr("--nproc")));
+}
+
 TEST_F(RunFiles, ADamagedWeightsFileIsRefused) {
   train();
   std::string bytes = text("run/weights.safetensors");

@@ -51,7 +51,7 @@ TEST(EpochOrder, StaysTheSameAcrossVersions) {
   EXPECT_THAT(test::epoch_order(8, true, 42, 1), testing::ElementsAre(6, 3, 4, 0, 7, 1, 5, 2));
 }
 
-// The numbers of two epochs of a data set without a list.
+// The order of an epoch, computed place by place.
 std::vector<int64_t> computed(int64_t size, uint64_t seed, int64_t epoch) {
   std::vector<int64_t> order;
   for (int64_t place = 0; place < size; ++place)

@@ -102,6 +102,17 @@ TEST_F(Folder, IsReadInTheOrderOfRanks) {
   EXPECT_THAT(verdict_of(files), StartsWith("rank 2 (node-2) of 3 is stuck"));
 }
 
+// Those of more ranks, before the job went on with fewer, are no error.
+TEST_F(Folder, OldFilesOfAnotherNumberOfRanksAreLeftOut) {
+  for (const int r : {0, 1, 2}) write(rank(r, 5, r != 1));
+  watch::CollectivesFile old = rank(3, 5, true);
+  old.world_size = 4;
+  old.written_ns -= 90 * kSecond;
+  write(old);
+  EXPECT_EQ(read_folder(folder_.path(), left_out_).size(), 3u);
+  EXPECT_THAT(left_out_, StartsWith("rank 3 has written its file 90 s before"));
+}
+
 // Rank 1 does not answer the second question.
 TEST_F(Folder, AFileOfAnEarlierQuestionIsLeftOut) {
   for (const int r : {0, 1, 2}) {
@@ -112,7 +123,8 @@ TEST_F(Folder, AFileOfAnEarlierQuestionIsLeftOut) {
   const Files files = read_folder(folder_.path(), left_out_);
   ASSERT_EQ(files.size(), 2u);
   EXPECT_EQ(left_out_,
-            "rank 1 has written its file 90 s before the newest one, so that it is left out\n");
+            "rank 1 has written its file 90 s before the newest one (by the clocks of the "
+            "machines), so that it is left out\n");
   EXPECT_THAT(verdict_of(files), StartsWith("rank 1 (unknown machine) of 3 is lost"));
 }
 

@@ -65,6 +65,17 @@ TEST(SavedState, StepsOfAnOlderProgramWeighOne) {
   EXPECT_FALSE(back.best_validation);
 }
 
+TEST(SavedState, ARunOfAnOlderProgramHasAListOfItsSamples) {
+  std::string json = to_json(example());
+  EXPECT_FALSE(parse_saved_state(json, "manifest.json").listed_order);
+  const std::string listed = "\"listed_order\":false,";
+  ASSERT_NE(json.find(listed), std::string::npos);
+  json.erase(json.find(listed), listed.size());
+  const SavedState back = parse_saved_state(json, "manifest.json");
+  EXPECT_TRUE(back.listed_order);
+  EXPECT_TRUE(parse_saved_state(to_json(back), "manifest.json").listed_order);
+}
+
 TEST(SavedState, ImpossibleOnesAreRefused) {
   EXPECT_THROW(parse_saved_state("", "manifest.json"), DataError);
   EXPECT_THROW(parse_saved_state("{}", "manifest.json"), DataError);

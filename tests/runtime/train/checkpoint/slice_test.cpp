@@ -78,6 +78,14 @@ TEST(Slice, RandomOnesKnowWhatTheyHaveInCommon) {
   }
 }
 
+TEST(Slice, EqualOnesHaveOneRunInCommon) {
+  std::mt19937 random(3);
+  for (int i = 0; i < 200; ++i) {
+    const Slice s = random_slice({4, 6, 3}, random);
+    EXPECT_EQ(common_runs(s, s).size(), s.elements() > 0 ? 1u : 0u) << to_json(s);
+  }
+}
+
 TEST(Slice, ComesBackFromItsText) {
   std::mt19937 random(2);
   for (int i = 0; i < 200; ++i) {

@@ -21,6 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using exec::LocalRank;
+using testing::AllOf;
 using testing::Each;
 using testing::HasSubstr;
 
@@ -135,17 +136,26 @@ TEST(ThroughRank0, NamesTheRankWhoseNumbersAreNotFinite) {
   EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 
-// A rank finds the checkpoint of rank 0 in its folder, nothing, or another one.
+void flip_last_byte(const fs::path& path) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(-1, std::ios::end);
+  const int byte = file.get();
+  file.seekp(-1, std::ios::end);
+  file.put(static_cast<char>(byte ^ 1));
+}
+
+// A rank finds the checkpoint of rank 0 in its folder, a damaged copy, nothing, or another one.
 TEST(CheckpointFiles, AreReadByRank0WhereOneRankLacksThem) {
-  for (const std::string other : {"same", "nothing", "cut", "another"}) {
+  for (const std::string other : {"same", "damaged", "nothing", "cut", "another"}) {
     test::TemporaryFolder folder;
     const auto folder_of = [&](int rank) { return folder.path() / std::to_string(rank); };
     save(folder_of(0), false, 0, mark);
     const fs::path own = folder_of(1) / checkpoint_name(7);
     if (other == "another") save(folder_of(1), false, 3, mark);
-    if (other == "same" || other == "cut")
+    if (other == "same" || other == "damaged" || other == "cut")
       fs::copy(folder_of(0), folder_of(1), fs::copy_options::recursive);
     if (other == "cut") fs::resize_file(own / rank_file(1), 10);
+    if (other == "damaged") flip_last_byte(own / rank_file(1));
     const auto errors = exec::on_local_ranks(2, [&](LocalRank& rank) {
       const CheckpointFiles files(folder_of(rank.rank) / checkpoint_name(7), &rank.collectives,
                                   on_main_of(rank));
@@ -214,6 +224,29 @@ TEST(CheckpointFiles, AreReadOnceByAllRanksTogether) {
     EXPECT_GT(read, state * 9 / 10) << zero_stage;
     EXPECT_LT(read, state * 11 / 10) << zero_stage;
   }
+}
+
+// Rank 1 has a copy of its own, which is cut once all have looked at it.
+TEST(CheckpointFiles, ThatOneRankCannotReadAreTheSameErrorOnEveryRank) {
+  test::TemporaryFolder folder;
+  const auto folder_of = [&](int rank) { return folder.path() / std::to_string(rank); };
+  save(folder_of(0), false, 0, mark);
+  fs::copy(folder_of(0), folder_of(1), fs::copy_options::recursive);
+  const auto errors = exec::on_local_ranks(2, [&](LocalRank& rank) {
+    const config::Config config = test::parse(kNet, {{"parallelism.zero_stage", "0"}});
+    exec::CompileOptions options{{.tune = exec::Tune::kOff}};
+    options.collectives = &rank.collectives;
+    StepPrograms programs(RankSetup(config, open_data(config, nullptr).train->spec(),
+                                    test::open_device("reference"), options));
+    programs.any_compiled();
+    const fs::path path = folder_of(rank.rank) / checkpoint_name(7);
+    const Resumed from = open_checkpoint(path, &rank.collectives, on_main_of(rank));
+    EXPECT_FALSE(from.files.through_rank_0());
+    for (const int r : {0, 1})
+      if (rank.rank == 1) fs::resize_file(path / rank_file(r), 8);
+    restore(from, programs.rank_model());
+  });
+  EXPECT_THAT(errors, Each(AllOf(HasSubstr("was cut while"), HasSubstr(folder_of(1).string()))));
 }
 
 TEST(CheckpointFiles, ThatRank0CannotReadAreAnErrorOnEveryRank) {
