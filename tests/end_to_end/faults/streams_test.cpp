@@ -25,7 +25,7 @@ class Streams : public JobTest, public testing::WithParamInterface<const char*> 
   ProcessResult train_with(const Before& before, Words settings = {}) {
     std::filesystem::remove_all(path("run"));
     settings.insert(settings.end(), {"training.epochs=300", "launch.max_restarts=3"});
-    const ProcessResult result = ranks(GetParam(), 2, settings, before)->wait(seconds(60));
+    ProcessResult result = ranks(GetParam(), 2, settings, before)->wait(seconds(60));
     EXPECT_TRUE(std::filesystem::exists(path("run/weights.safetensors"))) << result.err;
     EXPECT_THAT(run_file("metrics.jsonl"), HasSubstr("\"epoch\":299"));
     EXPECT_THAT(result.err, Not(HasSubstr("restart 1")));

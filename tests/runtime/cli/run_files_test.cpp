@@ -7,7 +7,6 @@
 namespace runtime::cli {
 namespace {
 
-namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;
 

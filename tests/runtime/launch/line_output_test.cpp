@@ -95,7 +95,7 @@ TEST_F(LineOutput, LinesAreLoggedWithTimeAndMachine) {
 
 TEST_F(LineOutput, ALogThatCannotBeMadeIsAnError) {
   try {
-    LineLog("/dev/null/rank0.log");
+    const LineLog log("/dev/null/rank0.log");
     FAIL();
   } catch (const ConfigurationError& error) {
     EXPECT_NE(std::string(error.what()).find("/dev/null/rank0.log"), std::string::npos);
