@@ -410,10 +410,9 @@ void check_log_folder(const std::string& folder, bool fits) {
   throw ConfigurationError(
       "launch.log_folder = \"" + folder +
       "\" is for ranks that are processes which this program starts (--nproc N, with a "
-      "comm.backend "
-      "of that kind); for one rank or ranks that are threads, redirect the output of this process, "
-      "and for those of another launcher use its own option (torchrun: --log-dir, mpirun: "
-      "--output-filename, srun: --output, runtime launch: --log-folder)");
+      "comm.backend of that kind); for one rank or ranks that are threads, redirect the output of "
+      "this process, and for those of another launcher use its own option (torchrun: --log-dir, "
+      "mpirun: --output-filename, srun: --output, runtime launch: --log-folder)");
 }
 
 }  // namespace

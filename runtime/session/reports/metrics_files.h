@@ -24,11 +24,12 @@ std::unique_ptr<Reporter> make_metrics_file(const std::string& path, std::ostrea
 // `validation`: the metrics of validation.metrics that are numbers, which get a column each.
 std::unique_ptr<Reporter> make_csv(const std::string& path, int64_t after, std::ostream& warnings,
                                    const std::vector<std::string>& validation = {});
-// One JSON object for each line of metrics with the numbers of this rank (rank_numbers.h); the
-// folder is made.
-std::string rank_file(int rank);  // its name
+// Returns the name of the file of a rank.
+std::string rank_file(int rank);
 // Cuts the files in the folder that are of ranks from `ranks` on, which the run has no more.
 void cut_rank_files(const std::filesystem::path& folder, int ranks, int64_t after);
+// Appends one JSON object for each line of metrics, with the numbers of this rank (rank_numbers.h).
+// The folder of the file is made.
 std::unique_ptr<Reporter> make_rank_file(const std::string& path, const RankName& name,
                                          int64_t after, std::ostream& warnings);
 // A new event file of TensorBoard in `folder`, which is made, with the scalars train/loss,

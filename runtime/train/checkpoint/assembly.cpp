@@ -35,7 +35,7 @@ void add_range(std::map<int64_t, int64_t>& ranges, int64_t begin, int64_t end) {
   ranges.emplace(begin, end);
 }
 
-// What the manifest says of the files with the tensors of each rank.
+// Returns the entries of the manifest for the files with tensors, by rank.
 std::vector<SavedFile> files_of_ranks(const Manifest& manifest,
                                       const std::filesystem::path& folder) {
   std::vector<SavedFile> files;

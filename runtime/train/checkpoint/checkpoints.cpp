@@ -39,7 +39,7 @@ std::string environment_of(const RankModel& model) {
          std::to_string(device.properties().threads) + " threads, " + device.plugin().build_id();
 }
 
-// What each of so many ranks has decided.
+// Returns what each of so many ranks has decided.
 std::vector<std::map<std::string, std::string>> read_decisions(const CheckpointFiles& files,
                                                                int ranks) {
   std::vector<std::string> names;

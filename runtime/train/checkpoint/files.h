@@ -48,7 +48,7 @@ class CheckpointFiles {
   std::vector<data::TensorHeader> headers(const std::vector<SavedFile>& files) const;
 
  private:
-  // What `read` returns for each number below `count` on rank 0.
+  // Rank 0 calls `read` for each number below `count`; every rank gets what it has returned.
   std::vector<std::string> of_rank_0(size_t count,
                                      const std::function<std::string(size_t)>& read) const;
 

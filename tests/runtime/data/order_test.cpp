@@ -108,8 +108,8 @@ TEST(ComputedOrder, IsFair) {
   EXPECT_LT(chi_squared_of(distance), 27.9);
 }
 
-// What a rank reads in an epoch lies all over the data set: places beside each other are no
-// neighbours in it, and none keeps its place.
+// The samples of a batch lie all over the data set: places beside each other are no
+// neighbours in it, and hardly one keeps its place.
 TEST(ComputedOrder, MixesWithinAnEpoch) {
   constexpr int64_t kSize = 100000;
   const std::vector<int64_t> order = computed(kSize, 3, 0);

@@ -32,7 +32,7 @@ Descriptor connection(int port) {
   return socket;
 }
 
-// What is answered until the server closes the connection.
+// Returns all that the server answers before it closes the connection.
 std::string answer_to(int port, const std::string& request) {
   const Descriptor socket = connection(port);
   size_t sent = 0;
