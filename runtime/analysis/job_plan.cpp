@@ -7,8 +7,10 @@
 #include <set>
 
 #include "plugins/host/error.h"
+#include "runtime/analysis/profile.h"
 #include "runtime/error.h"
 #include "runtime/exec/encode.h"
+#include "runtime/graph/host_operations.h"
 #include "runtime/model/layer_types.h"
 #include "runtime/parallel/efficiency.h"
 #include "runtime/step/ranks.h"
@@ -41,7 +43,7 @@ class RolePlanner {
   RolePlanner(const Planner& planner, const config::Config& config, train::PlannedRank rank)
       : planner_(planner),
         programs_(
-            train::RankSetup(config, planner.spec, planner.device, own_options(planner), rank)),
+            train::RankSetup(config, planner.spec, planner.device, planner.rank_options(), rank)),
         keys_(step::is_asynchronous(config, rank.world_size)
                   ? std::vector<step::StepForm>{programs_.setup().whole(
                         step::Purpose::kMicroStep, programs_.setup().nominal_rows())}
@@ -93,12 +95,13 @@ class RolePlanner {
     }
   }
 
+  // The graphs of a step, whose nodes have their times.
   std::vector<std::shared_ptr<const graph::Graph>> graphs() {
     std::map<step::StepForm, std::shared_ptr<const graph::Graph>> of;
     std::vector<std::shared_ptr<const graph::Graph>> list;
     for (const step::StepForm& key : keys_) {
       std::shared_ptr<const graph::Graph>& graph = of[key];
-      if (graph == nullptr) graph = with_input(key);
+      if (graph == nullptr) graph = planner_.sheet ? with_computed_times(key) : with_input(key);
       list.push_back(graph);
     }
     return list;
@@ -136,10 +139,18 @@ class RolePlanner {
     return graph;
   }
 
-  static exec::CompileOptions own_options(const Planner& planner) {
-    exec::CompileOptions options = planner.options;
-    options.collectives = nullptr;
-    return options;
+  // Returns the graph with the least time of each operation on the device of the sheet.
+  std::shared_ptr<const graph::Graph> with_computed_times(const step::StepForm& key) {
+    const exec::Program& program = *programs_.compiled(key).program;
+    auto graph = std::make_shared<graph::Graph>(program.graph());
+    for (size_t i = 0; i < graph->nodes.size(); ++i) {
+      graph::Node& node = graph->nodes[i];
+      node.estimated_ns = 0;
+      if (!graph::has_kernel(node) || program.is_kept_right(i)) continue;
+      const NodeCost cost = cost_of(program, i);
+      node.estimated_ns = 1e9 * planner_.sheet->limits.seconds(cost.flops, cost.bytes);
+    }
+    return graph;
   }
 
   const Planner& planner_;
@@ -220,12 +231,21 @@ RankMemory memory_of(train::StepPrograms& programs) {
   return m;
 }
 
+exec::CompileOptions Planner::rank_options() const {
+  exec::CompileOptions rank = options;
+  rank.collectives = nullptr;
+  if (sheet) rank.target.tune = exec::Tune::kOff;
+  return rank;
+}
+
 JobPlan Planner::plan(const config::Config& config, int world_size) const {
   JobPlan result;
   result.mesh = step::mesh_of(config.parallelism, world_size);
   const uint64_t memory = device->memory_info().total_bytes;
-  result.memory_limit = share_device ? memory / world_size : memory;
-  result.measured = options.target.tune != exec::Tune::kOff;
+  result.memory_limit = sheet && sheet->memory > 0 ? sheet->memory
+                        : share_device && !sheet   ? memory / world_size
+                                                   : memory;
+  bool measured = !sheet && options.target.tune != exec::Tune::kOff;
   parallel::StepGraphs graphs;
   std::vector<parallel::StagedLayer> stages;  // the same for all roles
   for (int place = 0; place < result.mesh.pipeline; ++place) {
@@ -234,14 +254,16 @@ JobPlan Planner::plan(const config::Config& config, int world_size) const {
     stages = planner.stages();
     RolePlan role = planner.describe();
     for (int i = 0; i < result.mesh.data * result.mesh.tensor; ++i) role.ranks.push_back(first + i);
-    result.measured = result.measured && planner.has_room();
-    if (result.measured) planner.measure();
-    planner.add_fallback(role, result.measured);
+    measured = measured && planner.has_room();
+    if (measured) planner.measure();
+    planner.add_fallback(role, measured);
     result.roles.push_back(std::move(role));
     graphs.push_back(planner.graphs());
     add_notes(planner.notes(), result.notes);
   }
-  result.prediction = parallel::predict(graphs, result.mesh, link);
+  using Times = JobPlan::Times;
+  result.source = sheet ? Times::kComputed : measured ? Times::kMeasured : Times::kEstimated;
+  result.prediction = parallel::predict(graphs, result.mesh, cluster);
   return result;
 }
 
@@ -250,7 +272,7 @@ void Planner::predict_alone(const config::Config& config, JobPlan& of) const {
   alone.parallelism = {};
   const JobPlan one = plan(alone, 1);
   // An estimate and a measurement cannot be compared.
-  if (one.measured == of.measured) of.prediction.times.compute_alone = one.prediction.times.compute;
+  if (one.source == of.source) of.prediction.times.compute_alone = one.prediction.times.compute;
 }
 
 std::vector<Candidate> search(const config::Config& config, int world_size, const Planner& planner,

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "runtime/analysis/cluster.h"
 #include "runtime/analysis/fallback_use.h"
 #include "runtime/config/config.h"
 #include "runtime/data/dataset.h"
@@ -51,8 +53,10 @@ struct JobPlan {
   parallel::Mesh mesh;
   std::vector<RolePlan> roles;
   parallel::Prediction prediction;  // times.compute_alone is 0 until predict_alone()
-  bool measured = false;            // times of operations were measured, not estimated
-  uint64_t memory_limit = 0;        // of a rank, in bytes; 0: unknown
+  // Where the times of operations are from: the device has measured or estimated them, or they
+  // were computed from a data sheet.
+  enum class Times { kEstimated, kMeasured, kComputed } source = Times::kEstimated;
+  uint64_t memory_limit = 0;  // of a rank, in bytes; 0: unknown
   std::vector<std::string> notes;
 
   uint64_t peak() const;  // bytes of the rank that needs the most
@@ -63,18 +67,22 @@ struct JobPlan {
 struct Planner {
   data::SampleSpec spec;
   std::shared_ptr<plugins::host::Device> device;
-  exec::CompileOptions options;  // collectives are ignored
-  parallel::Link link = {};
+  exec::CompileOptions options;           // collectives are ignored
+  std::optional<DeviceSheet> sheet = {};  // of the ranks' devices, if they are not like `device`
+  parallel::Cluster cluster = {};
   bool share_device = false;  // all ranks run on `device` together
   bool evaluates = false;     // the run also evaluates, which needs memory too
   bool trains = true;         // false: it does nothing else, for memory_advice()
   // What has been measured so far, which all plans of one planner and its copies share.
   std::shared_ptr<exec::NodeTimes> times = std::make_shared<exec::NodeTimes>();
 
+  // The options with which the programs of a rank are compiled: nothing is measured where the times
+  // are those of a sheet.
+  exec::CompileOptions rank_options() const;
   // Compiles the programs of one rank of each role without allocating their memory. If they fit
-  // into the free memory and device.tune is not "off", it then runs their operations to measure
-  // them, each kind once for all plans. `config` is resolved for `world_size` ranks (see ranks.h).
-  // Throws what compiling a step throws.
+  // into the free memory, device.tune is not "off" and there is no sheet, it then runs their
+  // operations to measure them, each kind once for all plans. `config` is resolved for `world_size`
+  // ranks (see ranks.h). Throws what compiling a step throws.
   JobPlan plan(const config::Config& config, int world_size) const;
   // Adds the compute time of a job of one rank, which has the whole model and the global batch.
   void predict_alone(const config::Config& config, JobPlan& plan) const;

@@ -2,6 +2,7 @@
 #ifndef RUNTIME_ANALYSIS_LEAST_TIME_H_
 #define RUNTIME_ANALYSIS_LEAST_TIME_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -14,6 +15,11 @@ namespace runtime::analysis {
 struct DeviceLimits {
   double bytes_per_second = 0, flops_per_second = 0;
   double launch_seconds = 0;  // from the end of one kernel to the begin of the next
+
+  // The least time of a kernel with the gap behind it.
+  double seconds(double flops, double bytes) const {
+    return std::max(bytes / bytes_per_second, flops / flops_per_second) + launch_seconds;
+  }
 };
 
 // All kernels of one name that one implementation of an operation queues in a step.

@@ -213,46 +213,16 @@ void add_plan(CLI::App& app) {
                                          "Prints operations, implementations, fusion, memory by "
                                          "buffer and FLOPs of a step; trains nothing");
   arguments->config.add_to(*command);
-  CLI::Option* ranks =
-      command
-          ->add_option(
-              "--world-size", arguments->world_size,
-              "Plans this number of ranks, of any mesh: rank 0 in detail, memory, traffic and "
-              "times of all, and whether they pay; starts none of them. With "
-              "parallelism.search = true: all meshes of that many ranks, and the fastest")
-          ->check(between(arguments->world_size, 1, 1 << 20));
   command
-      ->add_option("--latency-us", arguments->latency_us,
-                   "The latency of a message between ranks, in microseconds; default: what the "
-                   "communication plugin says (runtime plugins info NAME)")
-      ->check(positive(arguments->latency_us))
-      ->needs(ranks);
-  command
-      ->add_option("--bandwidth-gbps", arguments->bandwidth_gbps,
-                   "The bandwidth of a rank, in Gbit/s; default: what the communication plugin "
-                   "says; runtime bench comm measures both")
-      ->check(positive(arguments->bandwidth_gbps))
-      ->needs(ranks);
+      ->add_option("--world-size", arguments->world_size,
+                   "Plans this number of ranks, of any mesh: rank 0 in detail, memory, traffic and "
+                   "times of all, and whether they pay; starts none of them; default: one for "
+                   "each device of [cluster], which says what they are and what connects them. "
+                   "With parallelism.search = true: all meshes of that many ranks, and the fastest")
+      ->check(between(arguments->world_size, 1, 1 << 20));
   command->add_flag("--passes", arguments->passes,
                     "Lists the passes that compile the step of rank 0, in order, with operations, "
                     "memory and FLOPs after each");
-  CLI::Option* memory =
-      command
-          ->add_option("--memory-tbps", arguments->memory_tbps,
-                       "The memory bandwidth of the device in TB/s; with --tflops: lists the "
-                       "kernels of a step of rank 0 with their bytes and FLOPs, and the least time "
-                       "that they take")
-          ->check(positive(arguments->memory_tbps));
-  CLI::Option* rate =
-      command->add_option("--tflops", arguments->tflops, "The arithmetic of the device, in TFLOP/s")
-          ->check(positive(arguments->tflops))
-          ->needs(memory);
-  memory->needs(rate);
-  command
-      ->add_option("--launch-us", arguments->launch_us,
-                   "The gap between two kernels, in microseconds; default: 2")
-      ->check(non_negative(arguments->launch_us))
-      ->needs(memory);
   command->add_option("--dump-graph", arguments->dump_graph,
                       "Writes the graph after each pass into this folder: as text for diff, and "
                       "for Graphviz (dot -Tsvg)");
@@ -260,10 +230,11 @@ void add_plan(CLI::App& app) {
       "Examples:\n  runtime plan configs/fashion_mnist_lenet.toml --set device.backend=cpu\n  "
       "runtime plan configs/fashion_mnist_lenet.toml --passes --dump-graph graphs\n  "
       "runtime plan configs/cifar10_resnet18.toml --world-size 8 --set comm.backend=gloo "
-      "--bandwidth-gbps 10\n  runtime plan configs/bench_gpt.toml --world-size 4 --set "
+      "--set cluster.link_gbps=10\n  runtime plan configs/bench_gpt.toml --world-size 4 --set "
       "parallelism.tensor=2 --set parallelism.pipeline=2\n  runtime plan configs/bench_gpt.toml "
       "--world-size 8 --set parallelism.search=true\n  runtime plan tools/gpu/gpt2.toml --set "
-      "device.backend=cuda --set training.mixed_precision=bf16 --memory-tbps 4.3 --tflops 790");
+      "device.backend=cuda --set training.mixed_precision=bf16 --set cluster.tflops=790 "
+      "--set cluster.memory_tbps=4.3");
   command->callback([arguments] { run_plan(*arguments); });
 }
 

@@ -66,12 +66,9 @@ void run_gradients(const GradientsArguments& arguments, Outcome& outcome);
 
 struct PlanArguments {
   ConfigArguments config;
-  int world_size = 1;
-  double latency_us = 0, bandwidth_gbps = 0;  // 0: the default
-  double memory_tbps = 0, tflops = 0;         // limits of a device; 0: its least time is not told
-  double launch_us = 2;                       // between two kernels
-  bool passes = false;                        // list the passes that compile the step
-  std::string dump_graph;                     // a folder for the graph after each pass; empty: none
+  int world_size = 0;      // 0: as many ranks as [cluster] has devices, or one
+  bool passes = false;     // list the passes that compile the step
+  std::string dump_graph;  // a folder for the graph after each pass; empty: none
 };
 // Prints what a step consists of, for one rank or for all ranks of a mesh.
 void run_plan(const PlanArguments& arguments);

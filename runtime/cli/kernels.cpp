@@ -1,4 +1,4 @@
-// Prints the table of plan --memory-tbps: kernels, bytes, FLOPs and least times.
+// Prints the table of plan with a data sheet: kernels, bytes, FLOPs and least times.
 #include "runtime/cli/kernels.h"
 
 #include <fmt/format.h>
@@ -35,15 +35,14 @@ void print_table(const analysis::LeastTime& least) {
 
 }  // namespace
 
-void show_kernels(train::StepPrograms& programs, const PlanArguments& arguments) {
-  if (arguments.memory_tbps <= 0) return;
+void show_kernels(train::StepPrograms& programs, const analysis::DeviceSheet& sheet) {
   const train::StepProgram& step = programs.any_compiled();
   const int64_t batch = programs.setup().config.training.global_batch_size;
   const analysis::LeastTime least = analysis::least_time(
-      *step.program, parallel::micro_steps(batch, programs.setup().strategy.batch),
-      {arguments.memory_tbps * 1e12, arguments.tflops * 1e12, arguments.launch_us * 1e-6});
+      *step.program, parallel::micro_steps(batch, programs.setup().strategy.batch), sheet.limits);
   if (least.launches == 0) {
-    say("\n{} does not tell which kernels it queues, so their least time is unknown\n",
+    say("\n{} does not tell which kernels it queues; each operation counts with its FLOPs, and "
+        "reads and writes its operands once\n",
         programs.setup().device->id());
     return;
   }
@@ -51,7 +50,8 @@ void show_kernels(train::StepPrograms& programs, const PlanArguments& arguments)
   say("\nleast time: {:.3f} ms a step: {} launches, {:.3f} GB and {:.3f} TFLOP take {:.3f} ms at "
       "{} TB/s and {} TFLOP/s; gaps of {} us take {:.3f} ms ({:.1f} %)\n",
       least.seconds() * 1e3, least.launches, least.bytes / 1e9, least.flops / 1e12,
-      least.kernel_seconds * 1e3, arguments.memory_tbps, arguments.tflops, arguments.launch_us,
+      least.kernel_seconds * 1e3, sheet.limits.bytes_per_second * 1e-12,
+      sheet.limits.flops_per_second * 1e-12, sheet.limits.launch_seconds * 1e6,
       least.gap_seconds * 1e3, 100 * least.gap_seconds / least.seconds());
   if (!least.left_out.empty())
     say("not included, because the device does not tell their kernels: {}\n",

@@ -2,14 +2,14 @@
 #ifndef RUNTIME_CLI_KERNELS_H_
 #define RUNTIME_CLI_KERNELS_H_
 
-#include "runtime/cli/commands.h"
+#include "runtime/analysis/cluster.h"
 #include "runtime/train/rank/step_programs.h"
 
 namespace runtime::cli {
 
-// Prints a table of the kernels that a step of a rank queues, if `arguments` has the limits of a
-// device.
-void show_kernels(train::StepPrograms& programs, const PlanArguments& arguments);
+// Prints a table of the kernels that a step of a rank queues and their least times on the device of
+// the sheet, or that the device which makes the plan does not tell them.
+void show_kernels(train::StepPrograms& programs, const analysis::DeviceSheet& sheet);
 
 }  // namespace runtime::cli
 

@@ -194,31 +194,34 @@ void print_fallback(const analysis::RolePlan& role, const std::string& device, b
       numbers(role.ranks), measured ? "measured" : "estimated", mib(role.fallback_bytes));
 }
 
-void print_collectives(const parallel::RankPrediction& rank) {
-  Table table({{"collective, of rank 0"},
-               {"axis", Kind::kText, 1},
-               {"calls", Kind::kNumber},
-               {"bytes", Kind::kNumber},
-               {"on the wire", Kind::kNumber, 2},
-               {"us", Kind::kNumber}});
-  const auto numbers = [](int64_t calls, uint64_t bytes, double wire,
-                          double seconds) -> std::vector<std::string> {
-    return {std::to_string(calls), std::to_string(bytes), fmt::format("{:.0f}", wire),
-            fmt::format("{:.1f}", seconds * 1e6)};
+void print_collectives(const parallel::RankPrediction& rank, bool several_nodes) {
+  std::vector<terminal::Column> columns = {{"collective, of rank 0"},
+                                           {"axis", Kind::kText, 1},
+                                           {"calls", Kind::kNumber},
+                                           {"bytes", Kind::kNumber},
+                                           {"on the wire", Kind::kNumber, 2}};
+  if (several_nodes) columns.push_back({"between nodes", Kind::kNumber, 2});
+  columns.push_back({"us", Kind::kNumber});
+  Table table(std::move(columns));
+  const auto numbers = [&](const parallel::CollectiveCost& c) {
+    std::vector<std::string> row = {std::to_string(c.calls), std::to_string(c.bytes),
+                                    fmt::format("{:.0f}", c.wire_bytes)};
+    if (several_nodes) row.push_back(fmt::format("{:.0f}", c.between_nodes));
+    row.push_back(fmt::format("{:.1f}", c.seconds * 1e6));
+    return row;
   };
-  uint64_t bytes = 0;
-  double wire = 0, seconds = 0;
-  int64_t calls = 0;
+  parallel::CollectiveCost sum;
   for (const parallel::CollectiveCost& c : rank.collectives) {
-    std::vector<std::string> row = numbers(c.calls, c.bytes, c.wire_bytes, c.seconds);
+    std::vector<std::string> row = numbers(c);
     row.insert(row.begin(), {c.name, parallel::kAxisNames[c.axis]});
     table.add(std::move(row));
-    bytes += c.bytes;
-    wire += c.wire_bytes;
-    seconds += c.seconds;
-    calls += c.calls;
+    sum.calls += c.calls;
+    sum.bytes += c.bytes;
+    sum.wire_bytes += c.wire_bytes;
+    sum.between_nodes += c.between_nodes;
+    sum.seconds += c.seconds;
   }
-  table.add_wide("sum, of a rank in a step", numbers(calls, bytes, wire, seconds));
+  table.add_wide("sum, of a rank in a step", numbers(sum));
   fmt::print("\n");
   table.print();
 }
@@ -250,6 +253,13 @@ void print_traffic(const analysis::JobPlan& plan) {
   table.print();
 }
 
+// How the times of a plan came about, by JobPlan::Times: as T_comp(B) says it, and for the whole.
+constexpr std::pair<const char*, const char*> kSources[] = {
+    {"estimated", "estimated, not measured"},
+    {"measured", "measured, operation by operation"},
+    {"computed", "computed from [cluster]: the least time of each operation"}};
+static_assert(std::size(kSources) == static_cast<size_t>(analysis::JobPlan::Times::kComputed) + 1);
+
 void print_prediction(const config::Config& config, const analysis::Planner& planner,
                       const analysis::JobPlan& plan) {
   const parallel::StepTimes& t = plan.prediction.times;
@@ -260,31 +270,35 @@ void print_prediction(const config::Config& config, const analysis::Planner& pla
         id, t.sync * 1e3, t.ranks);
     return;
   }
-  const std::string how =
-      plan.measured ? "measured, operation by operation" : "estimated, not measured";
+  const auto& [alone, how] = kSources[static_cast<size_t>(plan.source)];
+  const std::string device = planner.sheet
+                                 ? fmt::format("a device of {} TFLOP/s and {} TB/s",
+                                               config.cluster.tflops, config.cluster.memory_tbps)
+                                 : id;
   if (t.ranks == 1) {
-    say("\nprediction: {:.3f} ms a step on {} ({})\n", t.step() * 1e3, id, how);
+    say("\nprediction: {:.3f} ms a step on {} ({})\n", t.step() * 1e3, device, how);
     return;
   }
   parallel::Explanation e;
   e.times = t;
   e.mesh = plan.mesh;
   e.global_batch = config.training.global_batch_size;
-  e.alone = plan.measured ? "measured" : "estimated";
-  say("\nprediction: computing as {} with its threads, none of them shared ({})\n{}\n", id, how,
-      parallel::explain(e));
+  e.alone = alone;
+  say("\nprediction: computing as {}{} ({})\n{}\n", device,
+      planner.sheet ? "" : " with its threads, none of them shared", how, parallel::explain(e));
 }
 
-// Replaces what the plugin says of its link by what the arguments say.
-parallel::Link make_link(const PlanArguments& arguments, parallel::Link link) {
-  if (arguments.latency_us > 0) link.latency_s = arguments.latency_us * 1e-6;
-  if (arguments.bandwidth_gbps > 0) link.bytes_per_second = arguments.bandwidth_gbps * 1e9 / 8;
-  return link;
+std::string text_of(const parallel::Link& link) {
+  return fmt::format("latency {:.1f} us, bandwidth {:.1f} Gbit/s", link.latency_s * 1e6,
+                     link.bytes_per_second * 8e-9);
 }
 
-void print_link(const parallel::Link& link, const std::string& backend) {
-  say("\nlink ({}): latency {:.1f} us, bandwidth {:.1f} Gbit/s{}\n", backend, link.latency_s * 1e6,
-      link.bytes_per_second * 8e-9, link.in_background ? "" : ", idle while the rank computes");
+void print_links(const parallel::Cluster& cluster, int ranks, const std::string& backend) {
+  say("\nlink ({}): {}{}\n", backend, text_of(cluster.inside),
+      cluster.inside.in_background ? "" : ", idle while the rank computes");
+  if (cluster.node_of(ranks - 1) > 0)
+    say("network between {} nodes of {} ranks, for each rank: {}\n", cluster.node_of(ranks - 1) + 1,
+        cluster.ranks_per_node, text_of(cluster.between));
 }
 
 // Prints the table of parallelism.search.
@@ -307,16 +321,27 @@ void print_candidates(const std::vector<analysis::Candidate>& candidates) {
       best.mesh.tensor, best.mesh.pipeline);
 }
 
+// The number of ranks that are planned.
+int ranks_of(const PlanArguments& arguments, const config::Cluster& cluster) {
+  const int described = cluster.ranks(), asked = arguments.world_size;
+  if (described > 0 && asked > described)
+    throw ConfigurationError(fmt::format(
+        "--world-size {}: cluster.nodes = {} with cluster.devices_per_node = {} have {} devices; "
+        "give at most {} ranks, or more nodes",
+        asked, cluster.nodes, cluster.devices_per_node, described, described));
+  return asked > 0 ? asked : std::max(1, described);
+}
+
 void plan_ranks(const launch::Rank& rank, const PlanArguments& arguments) {
   config::Config config = rank.config;
-  const int ranks = arguments.world_size;
+  const int ranks = ranks_of(arguments, config.cluster);
   const auto device = launch::open_device(config, *rank.registry, 0, nullptr);
   const data::DatasetPair data =
       train::open_data(config, std::getenv("RUNTIME_DATA_PATH"), rank.registry.get());
   const launch::PlannedRanks planned = launch::planned_ranks(*rank.registry, config.comm.backend);
   const auto fallback = launch::open_fallback(config, *rank.registry, *device, 0);
   analysis::Planner planner = session::make_planner(config, data, device, fallback, planned);
-  planner.link = make_link(arguments, planned.link);
+  planner.sheet = analysis::sheet_of(config.cluster);
   if (config.parallelism.search && ranks > 1) {
     const std::vector<analysis::Candidate> candidates =
         analysis::search(config, ranks, planner, session::search_progress());
@@ -325,20 +350,21 @@ void plan_ranks(const launch::Rank& rank, const PlanArguments& arguments) {
   }
   config = step::resolve_ranks(config, ranks);
   analysis::JobPlan plan = planner.plan(config, ranks);
-  train::StepPrograms programs(train::RankSetup(config, planner.spec, device, planner.options,
-                                                train::PlannedRank{0, ranks}));
+  train::StepPrograms programs(train::RankSetup(
+      config, planner.spec, device, planner.rank_options(), train::PlannedRank{0, ranks}));
   if (arguments.passes || !arguments.dump_graph.empty()) show_passes(programs, arguments);
   const std::string which = ranks == 1 ? "" : fmt::format(", rank 0 of {}", ranks);
   const exec::Program& program = print_rank(programs, which);
   print_buffers(program.memory());
-  show_kernels(programs, arguments);
+  if (planner.sheet) show_kernels(programs, *planner.sheet);
   for (const std::string& note : plan.notes) say("note: {}\n", note);
   print_roles(plan);
+  const bool is_measured = plan.source == analysis::JobPlan::Times::kMeasured;
   for (const analysis::RolePlan& role : plan.roles)
-    if (fallback != nullptr) print_fallback(role, fallback->id(), plan.measured);
+    if (fallback != nullptr) print_fallback(role, fallback->id(), is_measured);
   if (ranks > 1) {
-    print_link(planner.link, planned.backend);
-    print_collectives(plan.prediction.ranks[0]);
+    print_links(planner.cluster, ranks, planned.backend);
+    print_collectives(plan.prediction.ranks[0], planner.cluster.node_of(ranks - 1) > 0);
     if (step::is_asynchronous(config, ranks)) return;
     print_traffic(plan);
     planner.predict_alone(config, plan);

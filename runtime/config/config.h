@@ -151,6 +151,7 @@ struct Config {
   Parallelism parallelism;
   Comm comm;
   Launch launch;
+  Cluster cluster;
   Validation validation;
   EarlyStopping early_stopping;
   Checkpoint checkpoint;

@@ -1,4 +1,4 @@
-// The sections about several ranks: [parallelism], [comm] and [launch]; see config.h.
+// The sections about several ranks: [parallelism], [comm], [launch] and [cluster]; see config.h.
 #ifndef RUNTIME_CONFIG_RANKS_H_
 #define RUNTIME_CONFIG_RANKS_H_
 
@@ -64,6 +64,21 @@ struct Launch {
   double rejoin_minutes = 10;
   std::string mpiexec = "mpiexec";
   std::string log_folder;  // empty: no files with what ranks print
+};
+
+// [cluster]: the machines that `runtime plan` computes with, instead of this one.
+struct Cluster {
+  int nodes = 1;
+  int devices_per_node = 0;  // one rank on each; 0: all ranks are on one node
+  double tflops = 0, memory_tbps = 0, memory_gib = 0;  // of one device; 0: as the one here
+  double launch_us = 2;                                // from one kernel to the next
+  double link_latency_us = 0, link_gbps = 0;  // between two ranks of a node; 0: as the plugin says
+  double network_latency_us = 0, network_gbps = 0;  // between nodes; 0: as between ranks of a node
+  int network_sharers = 1;                          // ranks that share network_gbps
+
+  bool describes_device() const { return tflops > 0; }
+  // The number of ranks; 0: as many as there are.
+  int ranks() const { return nodes * devices_per_node; }
 };
 
 }  // namespace runtime::config

@@ -341,6 +341,51 @@ Section launch() {
            "terminal; empty: no such files")});
 }
 
+Section cluster() {
+  return section(
+      "cluster", &Config::cluster,
+      "Machines that are not here, for `runtime plan`: where the ranks lie, what connects them, "
+      "and "
+      "the data sheet of their devices.",
+      {key("nodes", &Cluster::nodes, "machines of the cluster").in(at_least(1, 65536)),
+       key("devices_per_node", &Cluster::devices_per_node,
+           "devices of a machine, each with one rank; rank r is on machine r / devices_per_node; "
+           "0: "
+           "all ranks are on one machine")
+           .in(at_least(0, 4096)),
+       key("tflops", &Cluster::tflops,
+           "what a device computes in the type of the products, in TFLOP/s; products reach two "
+           "thirds of most data sheets. With memory_tbps: times are computed from both and none is "
+           "measured; 0: the device of this machine is")
+           .in(at_least(0)),
+       key("memory_tbps", &Cluster::memory_tbps, "bandwidth of a device's memory, in TB/s")
+           .in(at_least(0)),
+       key("memory_gib", &Cluster::memory_gib, "memory of a device; 0: as much as the one here has")
+           .in(at_least(0)),
+       key("launch_us", &Cluster::launch_us,
+           "microseconds from the end of one kernel to the begin of the next")
+           .in(at_least(0)),
+       key("link_latency_us", &Cluster::link_latency_us,
+           "latency of a message between two ranks of a machine, in microseconds; 0: what the "
+           "communication plugin says (runtime plugins info NAME); runtime bench comm measures it")
+           .in(at_least(0)),
+       key("link_gbps", &Cluster::link_gbps,
+           "what a rank sends, and receives at the same time, inside its machine, in Gbit/s; 0: as "
+           "the plugin says")
+           .in(at_least(0)),
+       key("network_latency_us", &Cluster::network_latency_us,
+           "latency of a message between machines; 0: as inside one")
+           .in(at_least(0)),
+       key("network_gbps", &Cluster::network_gbps,
+           "what one connection of a machine to the network sends, in Gbit/s; 0: as inside one")
+           .in(at_least(0)),
+       key("network_sharers", &Cluster::network_sharers,
+           "ranks that share such a connection: 1, if each device has its own; devices_per_node, "
+           "if "
+           "a machine has one")
+           .in(at_least(1, 4096))});
+}
+
 Section validation() {
   return section("validation", &Config::validation, "When the validation samples are evaluated.",
                  {key("every_epochs", &Validation::every_epochs,
@@ -493,11 +538,12 @@ const std::vector<KeyOf<DatasetInput>>& keys_of_tables(const DatasetInput*) {
 }
 
 const std::vector<Section>& sections() {
-  static const std::vector<Section>& all = *new std::vector<Section>{
-      job(),       plugins(),    device(),         model(),       dataset(),
-      training(),  optimizer(),  lr_scheduler(),   parallelism(), comm(),
-      launch(),    validation(), early_stopping(), checkpoint(),  metrics_section(),
-      profiling(), debug()};
+  static const std::vector<Section>& all =
+      *new std::vector<Section>{job(),         plugins(),        device(),     model(),
+                                dataset(),     training(),       optimizer(),  lr_scheduler(),
+                                parallelism(), comm(),           launch(),     cluster(),
+                                validation(),  early_stopping(), checkpoint(), metrics_section(),
+                                profiling(),   debug()};
   return all;
 }
 

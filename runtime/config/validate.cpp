@@ -16,31 +16,12 @@ namespace {
 
 constexpr int64_t kMostProfiledSteps = 1000;
 
-class Rules {
+// What rules about a configuration read and how they refuse it.
+class Checks {
  public:
-  Rules(const Config& config, const Value& root) : config_(config), root_(root) {}
+  Checks(const Config& config, const Value& root) : config_(config), root_(root) {}
 
-  void check() const {
-    check_model();
-    check_data_set();
-    check_reader();
-    check_files();
-    check_text();
-    check_images();
-    check_loss();
-    check_mixed_precision();
-    check_optimizer();
-    check_clipping();
-    check_schedule();
-    check_validation();
-    check_metrics();
-    check_monitor();
-    check_profiling();
-    check_batch();
-    check_ranks();
-  }
-
- private:
+ protected:
   // A section, or a table in a list of a section.
   struct Place {
     std::string path;
@@ -66,6 +47,35 @@ class Rules {
     require(condition, section(section_name), key, message);
   }
 
+  const Config& config_;
+  const Value& root_;
+};
+
+// The rules about one model and its data.
+class Rules : Checks {
+ public:
+  using Checks::Checks;
+
+  void check() const {
+    check_model();
+    check_data_set();
+    check_reader();
+    check_files();
+    check_text();
+    check_images();
+    check_loss();
+    check_mixed_precision();
+    check_optimizer();
+    check_clipping();
+    check_schedule();
+    check_validation();
+    check_metrics();
+    check_monitor();
+    check_profiling();
+    check_batch();
+  }
+
+ private:
   // Checks the keys that only some choices use: the chosen one, `name`, uses what is given, has
   // what it needs, and its numbers are in its own range. `values` are those of the section;
   // `chosen` is null for what a plugin brings. Another row that `fits` and uses a key is named as a
@@ -410,8 +420,22 @@ class Rules {
     require(!scales || schedule.reference_batch_size > 0, "lr_scheduler", "reference_batch_size",
             "missing: scale_with_batch needs the batch size that optimizer.lr was chosen for");
   }
+};
 
-  void check_ranks() const {
+// The rules about several ranks.
+class RankRules : Checks {
+ public:
+  using Checks::Checks;
+
+  void check() const {
+    check_parallelism();
+    check_zero();
+    check_launch();
+    check_cluster();
+  }
+
+ private:
+  void check_parallelism() const {
     const Parallelism& parallelism = config_.parallelism;
     const bool asynchronous = parallelism.asynchronous();
     require(parallelism.data != 0, "parallelism", "data", "got 0, expected -1 or at least 1");
@@ -464,8 +488,6 @@ class Rules {
             "got false, but debug.deterministic promises the same bits on any number of ranks, and "
             "batch_norm over each rank's own share has other statistics on each number; remove the "
             "key (deterministic implies it), or set debug.deterministic = false");
-    check_zero();
-    check_launch();
   }
 
   void check_launch() const {
@@ -480,6 +502,21 @@ class Rules {
     const size_t devices = launch.devices.size();
     require(devices == 0 || config_.device.index.empty(), "launch", "devices",
             "given together with device.index; remove one of them");
+  }
+
+  void check_cluster() const {
+    const Cluster& cluster = config_.cluster;
+    require(cluster.nodes == 1 || cluster.devices_per_node > 0, "cluster", "devices_per_node",
+            "is missing; expected at least 1, because cluster.nodes is " +
+                std::to_string(cluster.nodes));
+    require((cluster.tflops > 0) == (cluster.memory_tbps > 0), "cluster",
+            cluster.tflops > 0 ? "memory_tbps" : "tflops",
+            "is missing; expected both cluster.tflops and cluster.memory_tbps, or none");
+    require(cluster.network_sharers <= std::max(1, cluster.devices_per_node), "cluster",
+            "network_sharers",
+            "got " + std::to_string(cluster.network_sharers) +
+                ", expected at most cluster.devices_per_node = " +
+                std::to_string(cluster.devices_per_node));
   }
 
   bool parallelism_says_no_sync_batch_norm() const {
@@ -505,9 +542,6 @@ class Rules {
     refuse_with(parallelism.by_speed(), "share = \"by_speed\"",
                 "which measures each rank alone, but no rank can compute without the others");
   }
-
-  const Config& config_;
-  const Value& root_;
 };
 
 }  // namespace
@@ -520,6 +554,9 @@ bool has_layer(const std::vector<Layer>& layers, const std::string& type) {
   });
 }
 
-void validate(const Config& config, const Value& root) { Rules(config, root).check(); }
+void validate(const Config& config, const Value& root) {
+  Rules(config, root).check();
+  RankRules(config, root).check();
+}
 
 }  // namespace runtime::config

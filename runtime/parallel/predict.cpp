@@ -54,8 +54,10 @@ struct Player {
 
 class Play {
  public:
-  Play(const StepGraphs& graphs, const Mesh& mesh, const Link& link)
-      : graphs_(graphs), mesh_(mesh), link_(link), players_(graphs.size()) {}
+  Play(const StepGraphs& graphs, const Mesh& mesh, const Cluster& cluster)
+      : graphs_(graphs), mesh_(mesh), cluster_(cluster), players_(graphs.size()) {
+    for (int axis = 0; axis < kAxes; ++axis) groups_[axis] = widest_group(mesh, axis, cluster);
+  }
 
   Prediction run() {
     for (Player& p : players_) line_up(p);
@@ -134,27 +136,34 @@ class Play {
                              : Channel{c.communicator, c.peer, own};
   }
 
+  const Group& group(const Player& p, const graph::Collective& c) {
+    if (!c.is_transfer()) return groups_[axis_of(c.communicator)];
+    const auto [pair, is_new] = pairs_.try_emplace(std::minmax(place(p), int{c.peer}));
+    if (is_new) pair->second = widest_pair(mesh_, pair->first.first, pair->first.second, cluster_);
+    return pair->second;
+  }
+
   void start(Player& p, const Node& n) {
     const graph::Collective& c = *n.collective;
     const int axis = axis_of(c.communicator);
-    const int ranks = c.is_transfer() ? 2 : mesh_.degree(axis);
+    const Group& ranks = group(p, c);
     const Channel on = channel(p, c);
     const auto [it, is_first] = meetings_.try_emplace({on, p.calls[on]++});
     Meeting& meeting = it->second;
-    if (is_first) meeting.missing = axis == kPipelineAxis ? ranks : 1;
+    if (is_first) meeting.missing = axis == kPipelineAxis ? ranks.ranks : 1;
     meeting.ready = std::max(meeting.ready, p.now);
-    meeting.seconds = collective_seconds(c.kind, bytes_of(graph(p), n), ranks, link_);
+    meeting.seconds = collective_seconds(c.kind, bytes_of(graph(p), n), ranks, cluster_);
     p.open[{p.program, c.token}] = &meeting;
     if (p.round + 1 == kRounds) record(p, n, ranks, meeting.seconds);
     if (--meeting.missing > 0) return;
     for (const int waits : meeting.waiting) ready_.emplace(players_[waits].now, waits);
     meeting.waiting.clear();
-    if (!link_.in_background) return;
+    if (!cluster_.inside.in_background) return;
     double& free = free_[on];
     meeting.done = free = std::max(free, meeting.ready) + meeting.seconds;
   }
 
-  void record(Player& p, const Node& n, int ranks, double seconds) const {
+  void record(Player& p, const Node& n, const Group& ranks, double seconds) const {
     const graph::Collective& c = *n.collective;
     const std::string name = n.op + ", " + n.layer;
     const int axis = axis_of(c.communicator);
@@ -164,10 +173,11 @@ class Play {
     if (it == list.end()) it = list.insert(list.end(), CollectiveCost{name, axis});
     const uint64_t bytes = bytes_of(graph(p), n);
     const double wire =
-        c.kind == RT_RECEIVE ? 0 : static_cast<double>(bytes) * bus_factor(c.kind, ranks);
+        c.kind == RT_RECEIVE ? 0 : static_cast<double>(bytes) * bus_factor(c.kind, ranks.ranks);
     ++it->calls;
     it->bytes += bytes;
     it->wire_bytes += wire;
+    it->between_nodes += bytes_between_nodes(c.kind, bytes, ranks);
     it->seconds += seconds;
     p.result.wire_bytes[axis] += wire;
     p.result.sync[axis] += seconds;
@@ -183,7 +193,9 @@ class Play {
 
   const StepGraphs& graphs_;
   const Mesh& mesh_;
-  const Link& link_;
+  const Cluster& cluster_;
+  std::array<Group, kAxes> groups_;             // by axis
+  std::map<std::pair<int, int>, Group> pairs_;  // by the places of a transfer
   std::vector<Player> players_;
   std::set<std::pair<double, int>> ready_;  // those that can go on, the earliest clock first
   std::map<std::tuple<Channel, int64_t>, Meeting> meetings_;
@@ -192,8 +204,8 @@ class Play {
 
 }  // namespace
 
-Prediction predict(const StepGraphs& graphs, const Mesh& mesh, const Link& link) {
-  return Play(graphs, mesh, link).run();
+Prediction predict(const StepGraphs& graphs, const Mesh& mesh, const Cluster& cluster) {
+  return Play(graphs, mesh, cluster).run();
 }
 
 }  // namespace runtime::parallel

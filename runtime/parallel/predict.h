@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/graph/graph.h"
-#include "runtime/parallel/efficiency.h"
+#include "runtime/parallel/cluster.h"
 
 namespace runtime::parallel {
 
@@ -19,7 +19,8 @@ struct CollectiveCost {
   int64_t calls = 0;
   uint64_t bytes = 0;     // the sizes of the calls' buffers; if a call has two, of the larger one
   double wire_bytes = 0;  // the bytes that this rank sends; 0 if it only receives
-  double seconds = 0;     // the times of the transfers, without waiting for other ranks
+  double between_nodes = 0;  // of wire_bytes, those to other nodes
+  double seconds = 0;        // the times of the transfers, without waiting for other ranks
 };
 
 // The predicted step of the ranks at one place in the pipeline; ranks that differ only in other
@@ -46,10 +47,10 @@ using StepGraphs = std::vector<std::vector<std::shared_ptr<const graph::Graph>>>
 // times, and returns the last step. A collective of the data or tensor axis begins when this rank
 // reaches its start node, and a collective of the pipeline axis when all its ranks have reached
 // their start nodes. The collectives of one communicator (for transfers: those from one sender to
-// one receiver) run one after the other. If the link does not work in the background, a collective
-// progresses only while a rank waits for it. Nodes without a time take 0 s. Throws Error if a rank
-// would wait for ever.
-Prediction predict(const StepGraphs& graphs, const Mesh& mesh, const Link& link);
+// one receiver) run one after the other. If the links inside a node do not work in the background,
+// a collective progresses only while a rank waits for it. Nodes without a time take 0 s. Throws
+// Error if a rank would wait for ever.
+Prediction predict(const StepGraphs& graphs, const Mesh& mesh, const Cluster& cluster);
 
 }  // namespace runtime::parallel
 

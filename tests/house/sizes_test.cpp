@@ -31,10 +31,10 @@ constexpr size_t kLongHeaderLines = 150;
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
     {"plugins/host", 4154},     {"plugins/include", 864},    {"plugins/sdk", 2701},
-    {"plugins/validate", 2393}, {"runtime/analysis", 1461},  {"runtime/cli", 3222},
-    {"runtime/config", 4197},   {"runtime/data", 6557},      {"runtime/exchange", 1560},
+    {"plugins/validate", 2393}, {"runtime/analysis", 1528},  {"runtime/cli", 3209},
+    {"runtime/config", 4283},   {"runtime/data", 6557},      {"runtime/exchange", 1560},
     {"runtime/exec", 4076},     {"runtime/graph", 5486},     {"runtime/launch", 5724},
-    {"runtime/model", 2234},    {"runtime/parallel", 3329},  {"runtime/session", 1795},
+    {"runtime/model", 2234},    {"runtime/parallel", 3425},  {"runtime/session", 1795},
     {"runtime/step", 1636},     {"runtime/system", 550},     {"runtime/tensor", 694},
     {"runtime/terminal", 419},  {"runtime/tokenizer", 2163}, {"runtime/train", 7470},
     {"runtime/watch", 1906},
@@ -67,7 +67,7 @@ const std::map<std::string, size_t> kOtherLines = {
     {"tests/fuzz", 400},
     {"tests/house", 1100},
     {"tests/plugins", 9400},
-    {"tests/runtime", 36771},
+    {"tests/runtime", 37300},
     {"tests/strangers", 2400},
     {"tests/tools", 5900},
     {"tools", 682},

@@ -196,8 +196,8 @@ void print_table(const std::vector<CallRow>& rows, const launch::Rank& rank) {
   const Fit f = fit(rows, ranks);
   if (f.latency_us > 0) {
     fmt::print(
-        "\nnext: runtime plan CONFIG --world-size {} --latency-us {:.1f} --bandwidth-gbps "
-        "{:.1f}\n",
+        "\nnext: runtime plan CONFIG --world-size {} --set cluster.link_latency_us={:.1f} --set "
+        "cluster.link_gbps={:.1f}\n",
         ranks, f.latency_us, f.bandwidth_gbps);
   }
 }

@@ -51,7 +51,7 @@ class Plans : public testing::Test {
     p.spec = train::open_data(config_, nullptr).train->spec();
     p.device = test::open_device("reference");
     p.options = {tune, false, {}};
-    p.link = {1e-3, 1e6, false};
+    p.cluster = parallel::one_node({1e-3, 1e6, false});
     return p;
   }
 
@@ -76,7 +76,7 @@ TEST_F(Plans, OneRank) {
   // Two products in the forward pass; in the backward pass one for each weight and one for the
   // hidden layer.
   EXPECT_NEAR(p.roles[0].flops, 2 * 8 * (2 * 128 + 3 * 64), 0.15 * p.roles[0].flops);
-  EXPECT_FALSE(p.measured);
+  EXPECT_EQ(p.source, JobPlan::Times::kEstimated);
   EXPECT_EQ(p.prediction.times.compute, 0);  // reference estimates no times
 }
 
@@ -152,12 +152,34 @@ TEST_F(Plans, AMeshHasAllOfIt) {
 
 TEST_F(Plans, OperationsAreMeasuredOnTheDevice) {
   const JobPlan p = plan(kByHand, 2, mesh(1, 2), exec::Tune::kQuick);
-  EXPECT_TRUE(p.measured);
+  EXPECT_EQ(p.source, JobPlan::Times::kMeasured);
   EXPECT_GT(p.prediction.times.compute, 0);
   EXPECT_GT(p.prediction.times.bubble(), 0);
   JobPlan with_alone = p;
   planner(exec::Tune::kQuick).predict_alone(config_, with_alone);
   EXPECT_GT(with_alone.prediction.times.compute_alone, 0);
+}
+
+TEST_F(Plans, OperationsTakeWhatTheSheetSays) {
+  config_ = step::resolve_ranks(test::parse(kByHand, {}), 1);
+  Planner p = planner(exec::Tune::kQuick);
+  const auto seconds = [&](double bytes_per_second, double flops_per_second, double launch) {
+    p.sheet = DeviceSheet{{bytes_per_second, flops_per_second, launch}, 123};
+    const JobPlan plan = p.plan(config_, 1);
+    EXPECT_EQ(plan.source, JobPlan::Times::kComputed);
+    EXPECT_EQ(plan.memory_limit, 123u);
+    EXPECT_FALSE(plan.fits());
+    return plan.prediction.times.compute;
+  };
+  const double arithmetic = seconds(1e30, 1, 0), traffic = seconds(1, 1e30, 0);
+  EXPECT_NEAR(arithmetic, plan(kByHand, 1).roles[0].flops, 0.01 * arithmetic);
+  // Each product reads its weights once, forward and backward, and each gradient is written.
+  EXPECT_GT(traffic, 5 * 192 * kFloat);
+  EXPECT_NEAR(seconds(1e30, 0.5, 0), 2 * arithmetic, 1e-9 * arithmetic);
+  const double launches = seconds(1e30, 1e30, 1);
+  EXPECT_NEAR(launches, std::round(launches), 1e-9);
+  EXPECT_GT(launches, 5);
+  EXPECT_TRUE(p.times->empty());  // nothing was measured
 }
 
 // The roles of a plan share the cut of the pipeline.
@@ -192,7 +214,7 @@ TEST_F(Plans, EachKindOfOperationIsMeasuredOnce) {
   EXPECT_GT(kinds, 0u);
   const JobPlan second = p.plan(config_, 1);
   EXPECT_EQ(p.times->size(), kinds);
-  EXPECT_TRUE(second.measured);
+  EXPECT_EQ(second.source, JobPlan::Times::kMeasured);
   // Nothing was measured again: two measurements are never the same.
   EXPECT_EQ(first.prediction.times.compute, second.prediction.times.compute);
 }

@@ -273,7 +273,8 @@ TEST_F(Commands, PlanTellsOperationsMemoryAndFlops) {
 }
 
 TEST_F(Commands, PlanListsTheKernelsOfADeviceThatTellsThem) {
-  const std::vector<std::string> limits = {"--memory-tbps", "4", "--tflops", "100"};
+  const std::vector<std::string> limits = {"--set", "cluster.memory_tbps=4", "--set",
+                                           "cluster.tflops=100"};
   const auto plan = [&](const std::string& backend) {
     std::vector<std::string> arguments = {"plan", job_, "--set", "device.backend=" + backend};
     arguments.insert(arguments.end(), limits.begin(), limits.end());
@@ -283,9 +284,9 @@ TEST_F(Commands, PlanListsTheKernelsOfADeviceThatTellsThem) {
               AllOf(HasSubstr("launches"), ContainsRegex("least time: [0-9.]+ ms a step"),
                     HasSubstr("at 4 TB/s and 100 TFLOP/s; gaps of 2 us")));
   EXPECT_THAT(plan("reference").out, HasSubstr("does not tell which kernels it queues"));
-  const test::ProcessResult refused = run({"plan", job_, "--memory-tbps", "4"});
+  const test::ProcessResult refused = run({"plan", job_, "--set", "cluster.memory_tbps=4"});
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("--tflops"));
+  EXPECT_THAT(refused.err, HasSubstr("cluster.tflops"));
 }
 
 TEST_F(Commands, PlanShowsThePassesAndTheGraphAfterEach) {

@@ -163,13 +163,15 @@ TEST_F(Scaling, BenchComm) {
   EXPECT_THAT(
       output({"bench", "comm", job_, "--collective", "all_reduce,broadcast", "--max-bytes", "4K"}),
       AllOf(HasSubstr("2 ranks over local"), HasSubstr("all_reduce"), HasSubstr("busbw"),
-            HasSubstr("#wrong"), HasSubstr("--latency-us"), Not(HasSubstr("all_to_all"))));
+            HasSubstr("#wrong"), HasSubstr("cluster.link_latency_us="),
+            Not(HasSubstr("all_to_all"))));
 }
 
 TEST_F(Scaling, PlanOfARankOfMany) {
   const std::string out =
-      output({"plan", job_, "--world-size", "4", "--set", "parallelism.zero_stage=1",
-              "--latency-us", "100", "--bandwidth-gbps", "1", "--set", "optimizer.momentum=0.9"});
+      output({"plan", job_, "--world-size", "4", "--set", "parallelism.zero_stage=1", "--set",
+              "cluster.link_latency_us=100", "--set", "cluster.link_gbps=1", "--set",
+              "optimizer.momentum=0.9"});
   EXPECT_THAT(out,
               AllOf(HasSubstr("batch 8, rank 0 of 4"), HasSubstr("53 parameters"),
                     HasSubstr("reduce_scatter, bucket 0"), HasSubstr("all_gather, parameters"),
@@ -177,6 +179,20 @@ TEST_F(Scaling, PlanOfARankOfMany) {
                     HasSubstr("0-3 "), HasSubstr("measured, operation by operation")));
   EXPECT_THAT(output({"plan", job_, "--world-size", "4", "--set", "device.tune=off"}),
               HasSubstr("does not estimate times"));
+}
+
+TEST_F(Scaling, PlanOfAClusterThatIsNotHere) {
+  const std::string out =
+      output({"plan", job_, "--set", "cluster.nodes=2", "--set", "cluster.devices_per_node=2",
+              "--set", "cluster.tflops=100", "--set", "cluster.memory_tbps=2", "--set",
+              "cluster.memory_gib=0.000001", "--set", "cluster.network_latency_us=7", "--set",
+              "cluster.network_gbps=50", "--set", "cluster.network_sharers=2"});
+  EXPECT_THAT(out,
+              AllOf(HasSubstr("rank 0 of 4"), HasSubstr("between nodes"),
+                    HasSubstr("network between 2 nodes of 2 ranks, for each rank: latency 7.0 "
+                              "us, bandwidth 25.0 Gbit/s"),
+                    HasSubstr("and has 0.00 MiB"), HasSubstr("a device of 100 TFLOP/s and 2 TB/s"),
+                    HasSubstr("computed from [cluster]"), HasSubstr("efficiency ")));
 }
 
 TEST_F(Scaling, PlanOfAMesh) {
@@ -226,7 +242,7 @@ TEST_F(Scaling, PlanPredictsWhereTheDeviceEstimates) {
       "plan", job_, "--world-size", "2", "--set", "device.backend=cpu", "--set", "device.tune=off"};
   EXPECT_THAT(output(plan), AllOf(HasSubstr("efficiency "), HasSubstr("T_comp(B/R)")));
   std::vector<std::string> slow = plan;
-  slow.insert(slow.end(), {"--latency-us", "1000000"});
+  slow.insert(slow.end(), {"--set", "cluster.link_latency_us=1000000"});
   EXPECT_THAT(output(slow), HasSubstr("fixed global batch: adding ranks does not pay"));
 }
 
@@ -257,8 +273,13 @@ TEST_F(Scaling, BadInput) {
   expect_refused({"bench", "comm", "absent.toml"}, "absent.toml");
   expect_refused({"plan", job_, "--world-size", "0"}, "--world-size");
   expect_refused({"plan", job_, "--world-size", "9"}, "training.global_batch_size");
-  expect_refused({"plan", job_, "--latency-us", "5"}, "--world-size");
-  expect_refused({"plan", job_, "--world-size", "2", "--bandwidth-gbps", "-1"}, "bandwidth-gbps");
+  expect_refused({"plan", job_, "--world-size", "2", "--set", "cluster.link_gbps=-1"},
+                 "cluster.link_gbps");
+  expect_refused({"plan", job_, "--set", "cluster.nodes=2"}, "cluster.devices_per_node");
+  expect_refused({"plan", job_, "--set", "cluster.tflops=100"}, "cluster.memory_tbps");
+  expect_refused({"plan", job_, "--set", "cluster.network_sharers=2"}, "cluster.network_sharers");
+  expect_refused({"plan", job_, "--world-size", "4", "--set", "cluster.devices_per_node=2"},
+                 "at most 2 ranks");
 }
 
 TEST_F(Scaling, ABatchPerRankIsWeakScaling) {

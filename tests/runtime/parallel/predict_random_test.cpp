@@ -174,7 +174,7 @@ TEST(PredictRandom, IsThePlainSimulation) {
     const StepGraphs graphs = step.make(places, micro_batches);
     const Mesh mesh{step.number(1, 4), 1, places};
     const Link link{1e-7, 1e9, step.number(0, 1) == 1};
-    const Prediction quick = predict(graphs, mesh, link);
+    const Prediction quick = predict(graphs, mesh, one_node(link));
     const std::vector<double> plain = Plain(graphs, mesh, link).run();
     ASSERT_EQ(quick.ranks.size(), plain.size());
     for (size_t p = 0; p < plain.size(); ++p)

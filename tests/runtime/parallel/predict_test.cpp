@@ -47,7 +47,7 @@ class Step : public testing::Test {
   }
   void add(const graph::Node& node) { graph().nodes.push_back(node); }
 
-  Prediction run() { return predict(graphs_, mesh_, link_); }
+  Prediction run() { return predict(graphs_, mesh_, one_node(link_)); }
 
   std::shared_ptr<graph::Graph> last_ = std::make_shared<graph::Graph>();
   StepGraphs graphs_{{last_}};
