@@ -1,5 +1,4 @@
-// Makes the programs of each kind of rank without memory, predicts the job's step, and searches
-// meshes.
+// Makes the programs of each kind of rank without memory, and predicts the job's step.
 #include "runtime/analysis/job_plan.h"
 
 #include <algorithm>
@@ -167,45 +166,6 @@ void add_notes(const std::vector<std::string>& more, std::vector<std::string>& n
   }
 }
 
-// Returns the configuration with the degrees of a mesh, after the checks of a configuration file.
-config::Config with_mesh(config::Config config, const parallel::Mesh& mesh) {
-  config.parallelism.search = false;
-  config.parallelism.data = mesh.data;
-  config.parallelism.tensor = mesh.tensor;
-  config.parallelism.pipeline = mesh.pipeline;
-  const config::Config checked =
-      config::load_text(config::to_toml(config), config.name, {}, "", model::layer_types(),
-                        config::open_types_of(config));
-  return step::resolve_ranks(checked, mesh.size());
-}
-
-// Returns an error message up to the first semicolon or line break, without the line number, which
-// refers to the text that with_mesh() has generated.
-std::string short_form(const std::string& message) {
-  std::string text = message.substr(0, message.find_first_of(";\n"));
-  if (const size_t place = text.find(".toml:"); place != std::string::npos) {
-    if (const size_t end = text.find(": ", place + 6); end != std::string::npos)
-      text = text.substr(end + 2);
-  }
-  return text;
-}
-
-Candidate make_candidate(const config::Config& config, const parallel::Mesh& mesh,
-                         const Planner& planner) {
-  Candidate c;
-  c.mesh = mesh;
-  try {
-    c.config = with_mesh(config, mesh);
-    c.plan = planner.plan(c.config, mesh.size());
-    if (!c.plan.fits()) c.reason = "does not fit the memory";
-  } catch (const Error& error) {
-    c.reason = short_form(error.what());
-  } catch (const plugins::host::Error& error) {
-    c.reason = short_form(error.what());
-  }
-  return c;
-}
-
 }  // namespace
 
 uint64_t JobPlan::peak() const {
@@ -273,37 +233,6 @@ void Planner::predict_alone(const config::Config& config, JobPlan& of) const {
   const JobPlan one = plan(alone, 1);
   // An estimate and a measurement cannot be compared.
   if (one.source == of.source) of.prediction.times.compute_alone = one.prediction.times.compute;
-}
-
-std::vector<Candidate> search(const config::Config& config, int world_size, const Planner& planner,
-                              const SearchProgress& progress) {
-  std::vector<parallel::Mesh> meshes;
-  for (int tensor = 1; tensor <= world_size; ++tensor) {
-    for (int pipeline = 1; tensor * pipeline <= world_size; ++pipeline) {
-      if (world_size % (tensor * pipeline) == 0)
-        meshes.push_back({world_size / (tensor * pipeline), tensor, pipeline});
-    }
-  }
-  std::vector<Candidate> list;
-  for (const parallel::Mesh& mesh : meshes) {
-    if (progress) progress(list.size(), meshes.size(), mesh);
-    list.push_back(make_candidate(config, mesh, planner));
-  }
-  const auto rank = [](const Candidate& c) {
-    return std::pair(!c.reason.empty(), c.plan.prediction.times.step());
-  };
-  std::stable_sort(list.begin(), list.end(),
-                   [&](const Candidate& a, const Candidate& b) { return rank(a) < rank(b); });
-  return list;
-}
-
-const Candidate& best_of(const std::vector<Candidate>& candidates) {
-  if (candidates.front().reason.empty()) return candidates.front();
-  throw ConfigurationError("parallelism.search: none of the meshes of " +
-                           std::to_string(candidates.front().mesh.size()) +
-                           " ranks can train the model (" + to_string(candidates.front().mesh) +
-                           ": " + candidates.front().reason +
-                           "); use more ranks, a smaller batch or training.recompute = \"blocks\"");
 }
 
 }  // namespace runtime::analysis

@@ -3,7 +3,6 @@
 #define RUNTIME_ANALYSIS_JOB_PLAN_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -87,25 +86,6 @@ struct Planner {
   // Adds the compute time of a job of one rank, which has the whole model and the global batch.
   void predict_alone(const config::Config& config, JobPlan& plan) const;
 };
-
-// One mesh that parallelism.search has examined; "runtime plan" prints a row for each.
-struct Candidate {
-  config::Config config;  // resolved, with the degrees of the mesh
-  parallel::Mesh mesh;
-  JobPlan plan;
-  std::string reason;  // why the mesh cannot be used; "": it can
-};
-
-// Hears, before each mesh is examined, how many of how many are done.
-using SearchProgress = std::function<void(size_t done, size_t all, const parallel::Mesh& next)>;
-
-// All meshes of `world_size` ranks: first those that fit, by predicted step time, then the others.
-// Many ranks take minutes.
-std::vector<Candidate> search(const config::Config& config, int world_size, const Planner& planner,
-                              const SearchProgress& progress = nullptr);
-
-// The fastest mesh. Throws ConfigurationError if none can be used.
-const Candidate& best_of(const std::vector<Candidate>& candidates);
 
 }  // namespace runtime::analysis
 

@@ -7,6 +7,7 @@
 
 #include "runtime/analysis/job_plan.h"
 #include "runtime/analysis/scaling.h"
+#include "runtime/analysis/search.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/kernels.h"
 #include "runtime/cli/passes.h"
@@ -304,21 +305,30 @@ void print_links(const parallel::Cluster& cluster, int ranks, const std::string&
 // Prints the table of parallelism.search.
 void print_candidates(const std::vector<analysis::Candidate>& candidates) {
   Table table({{"mesh"},
+               {"zero", Kind::kNumber, 3},
                {"of a rank", Kind::kNumber, 2},
                {"ms a step", Kind::kNumber},
                {"bubble", Kind::kNumber, 1},
                {"why not"}});
+  std::map<std::string, int> unplanned;  // meshes, by the reason
+  for (const analysis::Candidate& c : candidates) unplanned[c.reason] += c.plan.roles.empty();
   for (const analysis::Candidate& c : candidates) {
     const bool planned = !c.plan.roles.empty();
+    int& alike = unplanned[c.reason];
+    if (!planned && alike != 1) {
+      if (alike > 1) table.add({fmt::format("{} meshes", alike), "-", "-", "-", "-", c.reason});
+      alike = 0;
+      continue;
+    }
     const parallel::StepTimes& t = c.plan.prediction.times;
-    table.add({to_string(c.mesh), planned ? mib(c.plan.peak()) : "-",
+    table.add({to_string(c.mesh), planned ? std::to_string(c.config.parallelism.zero_stage) : "-",
+               planned ? mib(c.plan.peak()) : "-",
                planned && t.compute > 0 ? fmt::format("{:.3f}", t.step() * 1e3) : "-",
                planned && t.compute > 0 ? fmt::format("{:.3f}", t.bubble()) : "-", c.reason});
   }
   table.print();
   const analysis::Candidate& best = analysis::best_of(candidates);
-  say("\nproposed: parallelism.data = {}, tensor = {}, pipeline = {}\n\n", best.mesh.data,
-      best.mesh.tensor, best.mesh.pipeline);
+  say("\nproposed: {}\n\n", analysis::chosen_keys(best.config));
 }
 
 // The number of ranks that are planned.

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/analysis/job_plan.h"
+#include "runtime/analysis/search.h"
 #include "runtime/config/config.h"
 #include "runtime/data/open.h"
 #include "runtime/launch/communicators.h"

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "runtime/analysis/scaling.h"
+#include "runtime/analysis/search.h"
 #include "runtime/error.h"
 #include "runtime/launch/job.h"
 #include "runtime/launch/open_device.h"
@@ -338,6 +339,79 @@ TEST_F(Search, WhatDoesNotFitIsPlannedButNotTaken) {
     EXPECT_GT(c.plan.peak(), uint64_t{10} << 40);
   }
   EXPECT_THROW(best_of(list), ConfigurationError);
+}
+
+// A device with so much memory, on which nothing but arithmetic takes time.
+DeviceSheet sheet_with(uint64_t memory) { return {{1e30, 1e9, 0}, memory}; }
+
+TEST_F(Search, ChangesOtherKeysUntilAJobFits) {
+  config_ = test::parse(train::kSmallLeNet, {{"parallelism.search", "true"},
+                                             {"optimizer.name", "\"adamw\""},
+                                             {"training.global_batch_size", "32"}});
+  Planner p = planner();
+  p.sheet = sheet_with(uint64_t{1} << 40);
+  const auto of_data_axis = [&] {
+    const std::vector<Candidate> list = analysis::search(config_, 2, p);
+    return *std::find_if(list.begin(), list.end(),
+                         [](const Candidate& c) { return c.mesh.data == 2; });
+  };
+  const Candidate free = of_data_axis();
+  ASSERT_EQ(free.reason, "");
+  // Partitions of the state make the update shorter, and nothing else is worth it.
+  EXPECT_EQ(free.config.training.recompute, "none");
+  uint64_t needs = free.plan.peak();
+  bool smaller_passes = false;
+  for (int i = 0; i < 4; ++i) {
+    p.sheet = sheet_with(needs - 1);
+    const Candidate tight = of_data_axis();
+    if (!tight.plan.fits()) break;
+    EXPECT_EQ(tight.reason, "");
+    EXPECT_LT(tight.plan.peak(), needs);
+    EXPECT_NE(chosen_keys(tight.config), chosen_keys(free.config));
+    smaller_passes |= tight.config.training.micro_batch_size > 0;
+    needs = tight.plan.peak();
+  }
+  EXPECT_TRUE(smaller_passes) << needs;
+  p.sheet = sheet_with(1000);
+  EXPECT_EQ(of_data_axis().reason, "does not fit the memory");
+}
+
+TEST_F(Search, SaysWhatItDoesNotPlan) {
+  config_ = test::parse(kByHand, {{"parallelism.search", "true"},
+                                  {"training.global_batch_size", "4096"},
+                                  {"dataset.samples", "4096"}});
+  Planner p = planner();
+  p.sheet = sheet_with(0);
+  for (const Candidate& c : analysis::search(config_, 64, p)) {
+    if (c.mesh.pipeline == 64) {
+      EXPECT_THAT(c.reason, HasSubstr("more than 4096 micro-batches"));
+    }
+    if (c.mesh.tensor > 16) {
+      EXPECT_NE(c.reason, "") << to_string(c.mesh);
+    }
+  }
+}
+
+// A step that another way of cutting it makes shorter is not proposed.
+TEST_F(Search, IsNotSlowerThanAnythingThatItMayChange) {
+  const train::Settings all = {{"training.global_batch_size", "16"},
+                               {"dataset.samples", "64"},
+                               {"optimizer.name", "\"adamw\""}};
+  config_ = test::parse(train::kSmallLeNet, all + train::Settings{{"parallelism.search", "true"}});
+  Planner p = planner();
+  p.sheet = DeviceSheet{{1e10, 1e10, 1e-6}, uint64_t{1} << 40};
+  const double found = best_of(analysis::search(config_, 4, p)).plan.prediction.times.step();
+  for (const auto& [tensor, pipeline] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 2}}) {
+    for (const char* zero : {"0", "1"}) {
+      const config::Config fixed = step::resolve_ranks(
+          test::parse(train::kSmallLeNet,
+                      all + train::Settings{{"parallelism.tensor", std::to_string(tensor)},
+                                            {"parallelism.pipeline", std::to_string(pipeline)},
+                                            {"parallelism.zero_stage", zero}}),
+          4);
+      EXPECT_LE(found, 1.02 * p.plan(fixed, 4).prediction.times.step()) << chosen_keys(fixed);
+    }
+  }
 }
 
 }  // namespace
