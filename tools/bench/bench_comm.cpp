@@ -197,7 +197,7 @@ void print_table(const std::vector<CallRow>& rows, const launch::Rank& rank) {
   if (f.latency_us > 0) {
     fmt::print(
         "\nnext: runtime plan CONFIG --world-size {} --set cluster.link_latency_us={:.1f} --set "
-        "cluster.link_gbps={:.1f}\n",
+        "cluster.link_gbps={:.3g}\n",
         ranks, f.latency_us, f.bandwidth_gbps);
   }
 }

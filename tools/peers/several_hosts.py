@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures two ranks on two hosts with a slow link between them: runtime with Gloo and MPI, with and without overlap,
 compared with PyTorch's DistributedDataParallel with Gloo. The hosts are network namespaces of this machine, joined by a
-veth with a token-bucket limit at both ends; each rank has one core and one thread. Needs root (ip, tc). Leaves no
+bridge, with a token-bucket limit at both ends; each rank has one core and one thread. Needs root (ip, tc). Leaves no
 namespace and no process behind.
 """
 
@@ -16,16 +16,19 @@ import tempfile
 
 import measure
 
-ADDRESSES = ("10.213.77.1", "10.213.77.2")
+ADDRESSES = [f"10.213.77.{host + 1}" for host in range(8)]
 BATCH = {"lenet": 512, "mlp": 4096, "resnet18": 192}  # global batches for which communication takes about half of a step
 BENCH_FOLDER = os.path.join(measure.ROOT, "tools", "peers")
 
 
 class Hosts:
-    """Two namespaces with the addresses above. They are removed at the end, with all processes in them."""
+    """Namespaces with the first of the addresses above, joined by a bridge in one more. They are removed at the end, with
+    all processes in them.
+    """
 
-    def __init__(self, mbit, burst_kib):
-        self.names = [f"rt{os.getpid()}-{i}" for i in range(2)]
+    def __init__(self, mbit, burst_kib, count=2):
+        self.switch = f"rt{os.getpid()}-net"
+        self.names = [f"rt{os.getpid()}-{i}" for i in range(count)]
         self.mbit, self.burst_kib = mbit, burst_kib
 
     def __enter__(self):
@@ -37,19 +40,21 @@ class Hosts:
         return self
 
     def build(self):
-        one, other = self.names
-        for name in self.names:
+        ip("netns", "add", self.switch)
+        ip("-n", self.switch, "link", "add", "bridge", "type", "bridge")
+        ip("-n", self.switch, "link", "set", "bridge", "up")
+        for port, (name, address) in enumerate(zip(self.names, ADDRESSES)):
             ip("netns", "add", name)
             ip("-n", name, "link", "set", "lo", "up")
-        ip("-n", one, "link", "add", "link0", "type", "veth", "peer", "name", "link0", "netns", other)
-        for name, address in zip(self.names, ADDRESSES):
+            ip("-n", name, "link", "add", "link0", "type", "veth", "peer", "name", f"port{port}", "netns", self.switch)
+            ip("-n", self.switch, "link", "set", f"port{port}", "master", "bridge", "up")
             ip("-n", name, "address", "add", f"{address}/24", "dev", "link0")
             ip("-n", name, "link", "set", "link0", "up")
             checked(["tc", "-n", name, "qdisc", "add", "dev", "link0", "root", "tbf", "rate", f"{self.mbit}mbit",
                      "burst", f"{self.burst_kib}kb", "latency", "50ms"])
 
     def __exit__(self, *_):
-        for name in self.names:
+        for name in [*self.names, self.switch]:
             inside = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True, check=False)
             for pid in inside.stdout.split():
                 os.kill(int(pid), signal.SIGKILL)
@@ -128,7 +133,7 @@ def run_mpi(arguments, hosts, model, overlap):
             f.write(f'#!/bin/sh\nshift\nexec {prefix} sh -c "$*"\n')
         os.chmod(agent, 0o755)
         network = f"{ADDRESSES[0]}/24"
-        mpirun = ["mpirun.openmpi", "--host", ",".join(ADDRESSES), "-n", "2", "--bind-to", "none"]
+        mpirun = ["mpirun.openmpi", "--host", ",".join(ADDRESSES[:2]), "-n", "2", "--bind-to", "none"]
         for key, value in (("plm_rsh_agent", agent), ("btl", "tcp,self"), ("pml", "ob1"), ("btl_tcp_if_include", network),
                            ("oob_tcp_if_include", network)):
             mpirun += ["--mca", key, value]

@@ -185,8 +185,8 @@ TEST_F(Commands, Plugins) {
   EXPECT_THAT(output({"plugins", "info", "local"}),
               HasSubstr("ranks are threads of one process, latency 5.0 us, bandwidth 64.0 Gbit/s"));
   // A communicator that does not know its link: what `plan` assumes is not the plugin's word.
-  EXPECT_THAT(output({"plugins", "--path", FIXTURE_FOLDER "/libtemplate_communicator.so", "info",
-                      "template_communicator"}),
+  const std::string communicator = FIXTURE_FOLDER "/libtemplate_communicator.so";
+  EXPECT_THAT(output({"plugins", "--path", communicator, "info", "template_communicator"}),
               HasSubstr("latency unknown, bandwidth unknown\n             plan assumes"));
   EXPECT_THAT(output({"plugins", "--path", SIMULATED_FOLDER, "info", "simulated"}),
               HasSubstr("device.simulated.fail_launch"));
