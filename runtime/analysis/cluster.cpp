@@ -25,6 +25,8 @@ parallel::Cluster cluster_of(const config::Cluster& section, const parallel::Lin
   parallel::Cluster cluster;
   cluster.ranks_per_node = section.devices_per_node;
   cluster.inside = link(section.link_latency_us, section.link_gbps, of_plugin);
+  // Ranks on devices of their own are processes.
+  cluster.inside.in_background |= section.devices_per_node > 0;
   cluster.between = link(section.network_latency_us, section.network_gbps / section.network_sharers,
                          cluster.inside);
   return cluster;

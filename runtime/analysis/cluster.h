@@ -21,7 +21,7 @@ struct DeviceSheet {
 std::optional<DeviceSheet> sheet_of(const config::Cluster& section);
 
 // The machines of the section. `of_plugin` is the link of whatever the section does not say, and
-// says whether messages progress in the background.
+// says whether messages progress in the background, unless the section has devices of its own.
 parallel::Cluster cluster_of(const config::Cluster& section, const parallel::Link& of_plugin);
 
 }  // namespace runtime::analysis

@@ -37,6 +37,16 @@ std::string layers_of(const train::StepProgram& p) {
   return text;
 }
 
+double pass_seconds(const graph::Graph& graph) {
+  double ns = 0;
+  for (const graph::Node& node : graph.nodes) {
+    const bool in_pass =
+        node.phase == graph::Phase::kForward || node.phase == graph::Phase::kBackward;
+    if (in_pass && !node.collective) ns += std::max(0.0, node.estimated_ns);
+  }
+  return ns * 1e-9;
+}
+
 class RolePlanner {
  public:
   RolePlanner(const Planner& planner, const config::Config& config, train::PlannedRank rank)
@@ -144,8 +154,12 @@ class RolePlanner {
     auto graph = std::make_shared<graph::Graph>(program.graph());
     for (size_t i = 0; i < graph->nodes.size(); ++i) {
       graph::Node& node = graph->nodes[i];
+      if (node.on_fallback) continue;
       node.estimated_ns = 0;
       if (!graph::has_kernel(node) || program.is_kept_right(i)) continue;
+      for (const plugins::host::KernelWork& work : program.kernel(i).work())
+        node.estimated_ns += 1e9 * planner_.sheet->limits.seconds(work.flops, work.bytes);
+      if (node.estimated_ns > 0) continue;
       const NodeCost cost = cost_of(program, i);
       node.estimated_ns = 1e9 * planner_.sheet->limits.seconds(cost.flops, cost.bytes);
     }
@@ -198,6 +212,10 @@ exec::CompileOptions Planner::rank_options() const {
   return rank;
 }
 
+train::PlannedRank Planner::planned_rank(int rank, int world_size) const {
+  return {rank, world_size, {}, sheet ? sheet->memory : 0};
+}
+
 JobPlan Planner::plan(const config::Config& config, int world_size) const {
   JobPlan result;
   result.mesh = step::mesh_of(config.parallelism, world_size);
@@ -210,15 +228,18 @@ JobPlan Planner::plan(const config::Config& config, int world_size) const {
   std::vector<parallel::StagedLayer> stages;  // the same for all roles
   for (int place = 0; place < result.mesh.pipeline; ++place) {
     const int first = result.mesh.rank_of({0, 0, place});
-    RolePlanner planner(*this, config, {first, world_size, stages});
+    train::PlannedRank rank = planned_rank(first, world_size);
+    rank.stages = stages;
+    RolePlanner planner(*this, config, rank);
     stages = planner.stages();
     RolePlan role = planner.describe();
     for (int i = 0; i < result.mesh.data * result.mesh.tensor; ++i) role.ranks.push_back(first + i);
     measured = measured && planner.has_room();
     if (measured) planner.measure();
     planner.add_fallback(role, measured);
-    result.roles.push_back(std::move(role));
     graphs.push_back(planner.graphs());
+    for (const auto& graph : graphs.back()) role.pass_seconds += pass_seconds(*graph);
+    result.roles.push_back(std::move(role));
     add_notes(planner.notes(), result.notes);
   }
   using Times = JobPlan::Times;

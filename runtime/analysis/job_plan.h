@@ -18,7 +18,8 @@
 
 namespace runtime::train {
 class StepPrograms;
-}
+struct PlannedRank;
+}  // namespace runtime::train
 
 namespace runtime::analysis {
 
@@ -41,6 +42,7 @@ struct RolePlan {
   std::string layers;  // first and last layer of each stage, e.g. "wte to h.2"
   RankMemory memory;
   double flops = 0;                        // of one step
+  double pass_seconds = 0;                 // of the operations of all passes, without the update
   std::vector<FallbackUse> fallback = {};  // of one step
   uint64_t fallback_bytes = 0;             // host memory for these
   // Host memory that checkpoints keep, see train::KeptState; 0: [checkpoint] is off.
@@ -75,6 +77,8 @@ struct Planner {
   // What has been measured so far, which all plans of one planner and its copies share.
   std::shared_ptr<exec::NodeTimes> times = std::make_shared<exec::NodeTimes>();
 
+  // What a rank is planned with.
+  train::PlannedRank planned_rank(int rank, int world_size) const;
   // The options with which the programs of a rank are compiled: nothing is measured where the times
   // are those of a sheet.
   exec::CompileOptions rank_options() const;

@@ -22,7 +22,7 @@ constexpr double kWorthwhile = 0.01;
 // The number of meshes whose other keys are searched.
 constexpr size_t kImproved = 3;
 // The most micro-batches of all stages together whose plan takes seconds and not minutes.
-constexpr int64_t kMostMicroBatches = 4096;
+constexpr int64_t kMostMicroBatches = 1024;
 
 // Returns the configuration after the checks of a configuration file, for so many ranks.
 config::Config checked(const config::Config& config, int world_size) {
@@ -70,6 +70,7 @@ double step_of(const Candidate& c) { return c.plan.prediction.times.step(); }
 
 // The samples of a step that a rank of the first place of the data axis has.
 int64_t rows_of(const config::Config& config, const parallel::Mesh& mesh) {
+  if (config.training.batch_size_per_rank > 0) return config.training.batch_size_per_rank;
   return (config.training.global_batch_size + mesh.data - 1) / mesh.data;
 }
 
@@ -129,20 +130,22 @@ bool keep(config::Config& config, const parallel::Mesh&) {
   return std::exchange(config.training.recompute, "none") != "none";
 }
 
-bool next_schedule(config::Config& config, const parallel::Mesh& mesh) {
+// Takes the schedule so many rows behind the present one.
+template <int rows>
+bool other_schedule(config::Config& config, const parallel::Mesh& mesh) {
   if (mesh.pipeline == 1) return false;
   const std::vector<parallel::ScheduleKind>& kinds = parallel::schedule_kinds();
   std::string& name = config.parallelism.pipeline_schedule;
   const auto now = static_cast<size_t>(parallel::schedule_kind(name) - kinds.data());
-  name = kinds[(now + 1) % kinds.size()].name;
+  name = kinds[(now + rows) % kinds.size()].name;
   return true;
 }
 
 // Those that save memory, the one that costs least first.
 constexpr Change kSavers[] = {partition_more, halve_micro_batches, recompute};
-constexpr Change kMoves[] = {partition_more,       partition_less, halve_micro_batches,
-                             double_micro_batches, recompute,      keep,
-                             next_schedule};
+constexpr Change kMoves[] = {partition_more,       partition_less,   halve_micro_batches,
+                             double_micro_batches, recompute,        keep,
+                             other_schedule<1>,    other_schedule<2>};
 
 class MeshSearch {
  public:
@@ -167,15 +170,19 @@ class MeshSearch {
   }
 
  private:
-  // Those with few stages first, because they are planned fastest and tell what others must beat.
   std::vector<parallel::Mesh> all_meshes() const {
     std::vector<parallel::Mesh> meshes;
-    for (int pipeline = 1; pipeline <= world_size_; ++pipeline) {
-      for (int tensor = 1; tensor * pipeline <= world_size_; ++tensor) {
+    for (int tensor = 1; tensor <= world_size_; ++tensor) {
+      if (world_size_ % tensor > 0) continue;
+      for (int pipeline = 1; tensor * pipeline <= world_size_; ++pipeline) {
         if (world_size_ % (tensor * pipeline) == 0)
           meshes.push_back({world_size_ / (tensor * pipeline), tensor, pipeline});
       }
     }
+    // Those with few stages are planned fastest and tell what others must beat.
+    if (planner_.sheet)
+      std::stable_sort(meshes.begin(), meshes.end(),
+                       [](const auto& a, const auto& b) { return a.pipeline < b.pipeline; });
     return meshes;
   }
 
@@ -186,41 +193,52 @@ class MeshSearch {
   }
 
   Candidate examine(const parallel::Mesh& mesh) {
-    const config::Config config = with_mesh(config_, mesh);
+    config::Config config = with_mesh(config_, mesh);
     if (!planner_.sheet) return make_candidate(config, mesh, planner_);
+    if (mesh.pipeline > 1) begin_pipeline(config, mesh);
     if (const std::string reason = not_worth(config, mesh); !reason.empty())
       return {config, mesh, {}, reason};
     Candidate c = make_candidate(config, mesh, planner_);
-    if (mesh.pipeline == 1 && !c.plan.roles.empty()) {
-      const parallel::StepTimes& t = c.plan.prediction.times;
-      slices_[mesh.tensor] = t.compute + t.exposed_by_axis[parallel::kTensorAxis];
-    }
-    if (!c.plan.roles.empty() && !c.plan.fits()) make_fit(c, config);
+    if (mesh.pipeline == 1 && !c.plan.roles.empty())
+      slices_[mesh.tensor] = c.plan.roles[0].pass_seconds +
+                             c.plan.prediction.times.exposed_by_axis[parallel::kTensorAxis];
+    if (!c.reason.empty()) make_fit(c, config);
     return c;
+  }
+
+  // Sets what a pipeline allows, where the configuration says what only one stage can have.
+  static void begin_pipeline(config::Config& config, const parallel::Mesh& mesh) {
+    config.training.micro_batch_size = 0;
+    config::Parallelism& p = config.parallelism;
+    p.zero_stage = std::min(p.zero_stage, 1);
+    const int64_t most = kMostMicroBatches / mesh.pipeline / mesh.pipeline * mesh.pipeline;
+    if (most > 0 && micro_batches(config, mesh) > most) p.microbatches = static_cast<int>(most);
   }
 
   // Why a mesh need not be planned; "": it has to be.
   std::string not_worth(const config::Config& config, const parallel::Mesh& mesh) const {
     if (mesh.pipeline == 1) return "";
-    const auto known = slices_.find(mesh.tensor);
-    if (known == slices_.end()) return "tensor = " + std::to_string(mesh.tensor) + " is refused";
-    const int64_t micro = micro_batches(config, mesh);
-    if (micro * mesh.pipeline > kMostMicroBatches)
+    if (micro_batches(config, mesh) * mesh.pipeline > kMostMicroBatches)
       return "more than " + std::to_string(kMostMicroBatches) +
              " micro-batches of all stages, which take minutes to plan";
-    // All ranks together compute what one stage would, and a pipeline fills and empties.
-    const double chunks = 2;  // of a schedule that has several stages on a rank
-    const double least =
-        known->second * (1 + (mesh.pipeline - 1) / (chunks * static_cast<double>(micro)));
+    const auto known = slices_.find(mesh.tensor);
+    if (known == slices_.end()) return "";
+    // All ranks together compute what one stage would, and a pipeline fills and empties: at least
+    // with the most micro-batches, and two stages on each rank.
+    const auto slots =
+        static_cast<double>(2 * std::min(rows_of(config, mesh), kMostMicroBatches / mesh.pipeline));
+    const double least = known->second * (1 + (mesh.pipeline - 1) / slots);
     return least < best_ ? "" : "computing and bubble take longer than the best";
   }
 
-  // Changes one key after the other until the job fits.
+  // Changes one key after the other until the job fits. A mesh is also refused where no cut of its
+  // pipeline fits.
   void make_fit(Candidate& c, config::Config config) const {
     for (const Change saver : kSavers) {
       for (config::Config more = config; saver(more, c.mesh);) {
         Candidate next = make_candidate(more, c.mesh, planner_);
         if (next.plan.roles.empty()) break;  // refused, for example by the rules of a key
+        if (!c.plan.roles.empty() && next.plan.peak() >= c.plan.peak()) continue;
         config = more;
         c = std::move(next);
         if (c.plan.fits()) return;
@@ -249,8 +267,8 @@ class MeshSearch {
   const Planner& planner_;
   const SearchProgress& progress_;
   std::vector<Candidate> list_;
-  // Seconds that a rank computes and waits for the other slices, by the degree of the tensor axis:
-  // the same for each number of stages.
+  // Seconds of the passes of a rank and of its waiting for the other slices, by the degree of the
+  // tensor axis: the same for each number of stages.
   std::map<int, double> slices_;
   double best_ = std::numeric_limits<double>::infinity();  // seconds of a step
 };
@@ -264,10 +282,13 @@ std::vector<Candidate> search(const config::Config& config, int world_size, cons
 
 const Candidate& best_of(const std::vector<Candidate>& candidates) {
   if (candidates.front().reason.empty()) return candidates.front();
+  // A mesh that was planned says more than one that was not.
+  const auto planned = std::find_if(candidates.begin(), candidates.end(),
+                                    [](const Candidate& c) { return !c.plan.roles.empty(); });
+  const Candidate& example = planned != candidates.end() ? *planned : candidates.front();
   throw ConfigurationError("parallelism.search: none of the meshes of " +
-                           std::to_string(candidates.front().mesh.size()) +
-                           " ranks can train the model (" + to_string(candidates.front().mesh) +
-                           ": " + candidates.front().reason +
+                           std::to_string(example.mesh.size()) + " ranks can train the model (" +
+                           to_string(example.mesh) + ": " + example.reason +
                            "); use more ranks, a smaller batch or training.recompute = \"blocks\"");
 }
 

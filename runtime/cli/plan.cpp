@@ -352,6 +352,8 @@ void plan_ranks(const launch::Rank& rank, const PlanArguments& arguments) {
   const auto fallback = launch::open_fallback(config, *rank.registry, *device, 0);
   analysis::Planner planner = session::make_planner(config, data, device, fallback, planned);
   planner.sheet = analysis::sheet_of(config.cluster);
+  planner.cluster = analysis::cluster_of(config.cluster, planned.link);
+  if (config.cluster.ranks() > 0) planner.share_device = false;
   if (config.parallelism.search && ranks > 1) {
     const std::vector<analysis::Candidate> candidates =
         analysis::search(config, ranks, planner, session::search_progress());
@@ -361,7 +363,7 @@ void plan_ranks(const launch::Rank& rank, const PlanArguments& arguments) {
   config = step::resolve_ranks(config, ranks);
   analysis::JobPlan plan = planner.plan(config, ranks);
   train::StepPrograms programs(train::RankSetup(
-      config, planner.spec, device, planner.rank_options(), train::PlannedRank{0, ranks}));
+      config, planner.spec, device, planner.rank_options(), planner.planned_rank(0, ranks)));
   if (arguments.passes || !arguments.dump_graph.empty()) show_passes(programs, arguments);
   const std::string which = ranks == 1 ? "" : fmt::format(", rank 0 of {}", ranks);
   const exec::Program& program = print_rank(programs, which);

@@ -15,6 +15,7 @@ namespace runtime::config {
 namespace {
 
 constexpr int64_t kMostProfiledSteps = 1000;
+constexpr int64_t kMostRanks = 1 << 20;
 
 // What rules about a configuration read and how they refuse it.
 class Checks {
@@ -509,6 +510,13 @@ class RankRules : Checks {
     require(cluster.nodes == 1 || cluster.devices_per_node > 0, "cluster", "devices_per_node",
             "is missing; expected at least 1, because cluster.nodes is " +
                 std::to_string(cluster.nodes));
+    require(int64_t{cluster.nodes} * cluster.devices_per_node <= kMostRanks, "cluster", "nodes",
+            "got " + std::to_string(cluster.nodes) +
+                " with cluster.devices_per_node = " + std::to_string(cluster.devices_per_node) +
+                "; expected at most " + std::to_string(kMostRanks) + " devices in all");
+    require(cluster.memory_gib == 0 || cluster.tflops > 0, "cluster", "memory_gib",
+            "is the memory of a device that cluster.tflops and cluster.memory_tbps describe; give "
+            "them as well");
     require((cluster.tflops > 0) == (cluster.memory_tbps > 0), "cluster",
             cluster.tflops > 0 ? "memory_tbps" : "tflops",
             "is missing; expected both cluster.tflops and cluster.memory_tbps, or none");

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "runtime/graph/graph.h"
 
@@ -44,11 +43,16 @@ Group widest_group(const Mesh& mesh, int axis, const Cluster& cluster) {
   Group widest{mesh.degree(axis), 1};
   if (cluster.ranks_per_node == 0 || widest.ranks == 1) return widest;
   for (int rank = 0; rank < mesh.size(); ++rank) {
-    const std::vector<int> ranks = mesh.along(axis, rank);
-    if (ranks.front() != rank) continue;
-    std::set<int> nodes;
-    for (const int r : ranks) nodes.insert(cluster.node_of(r));
-    widest.nodes = std::max(widest.nodes, static_cast<int>(nodes.size()));
+    const MeshPlace place = mesh.place_of(rank);
+    if ((axis == kDataAxis ? place.data : axis == kTensorAxis ? place.tensor : place.pipeline) > 0)
+      continue;
+    // Ranks along an axis ascend, so those of a node follow each other.
+    int nodes = 0, last = -1;
+    for (const int r : mesh.along(axis, rank)) {
+      nodes += cluster.node_of(r) != last;
+      last = cluster.node_of(r);
+    }
+    widest.nodes = std::max(widest.nodes, nodes);
   }
   return widest;
 }

@@ -131,7 +131,7 @@ analysis::Planner make_planner(const config::Config& config, const data::Dataset
   p.spec = data.train->spec();
   p.device = std::move(device);
   p.options = train::compile_options(config, std::move(fallback));
-  p.cluster = analysis::cluster_of(config.cluster, ranks.link);
+  p.cluster = parallel::one_node(ranks.link);
   p.share_device = ranks.one_process;
   p.evaluates = data.validation != nullptr &&
                 (config.validation.every_epochs > 0 || config.validation.every_steps > 0);

@@ -64,7 +64,10 @@ def network_of(arguments):
     """Latency in microseconds and Gbit/s between two hosts."""
     with several_hosts.Hosts(arguments.mbit, arguments.burst_kib) as hosts:
         text = run_ranks(arguments, hosts, 1, ["bench", "comm", "configs/bench_mlp.toml", "--collective", "all_reduce"])
-    return [float(re.search(rf"cluster.link_{key}=([\d.]+)", text)[1]) for key in ("latency_us", "gbps")]
+    found = re.search(r"cluster.link_latency_us=(\S+) --set cluster.link_gbps=(\S+)", text)
+    if found is None:
+        sys.exit(f"bench comm has found no latency and bandwidth: {text[-1000:]}")
+    return [float(number) for number in found.groups()]
 
 
 def compare(arguments, network, case):

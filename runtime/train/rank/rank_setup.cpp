@@ -100,6 +100,7 @@ step::RankOfJob rank_of_job(plugins::host::Device& device, exec::Collectives* co
     rank.world_size = collectives->world_size();
   }
   agree_on_devices(rank, device, collectives);
+  if (planned && planned->memory > 0) rank.least_memory = planned->memory;
   return rank;
 }
 

@@ -24,6 +24,7 @@ struct PlannedRank {
   int rank = 0, world_size = 1;
   // The cut of the pipeline, from the strategy of another rank; empty: it is found again.
   std::vector<parallel::StagedLayer> stages = {};
+  uint64_t memory = 0;  // bytes of the device with the least; 0: as the device here
 };
 
 // The setup of a rank. It compiles nothing and holds no memory of the device.

@@ -382,13 +382,30 @@ TEST_F(Search, SaysWhatItDoesNotPlan) {
                                   {"dataset.samples", "4096"}});
   Planner p = planner();
   p.sheet = sheet_with(0);
-  for (const Candidate& c : analysis::search(config_, 64, p)) {
-    if (c.mesh.pipeline == 64) {
-      EXPECT_THAT(c.reason, HasSubstr("more than 4096 micro-batches"));
+  for (const Candidate& c : analysis::search(config_, 128, p)) {
+    if (c.mesh.pipeline == 128) {
+      EXPECT_THAT(c.reason, HasSubstr("more than 1024 micro-batches"));
     }
     if (c.mesh.tensor > 16) {
       EXPECT_NE(c.reason, "") << to_string(c.mesh);
     }
+  }
+}
+
+// Pipelines are found where one stage is refused, whatever the keys say that the search may change.
+TEST_F(Search, BeginsPipelinesWithWhatTheyAllow) {
+  const train::Settings search = {{"parallelism.search", "true"}, {"optimizer.name", "\"adamw\""}};
+  for (const auto& [key, value] : {std::pair{"training.global_batch_size", "2"},
+                                   {"training.micro_batch_size", "1"},
+                                   {"parallelism.zero_stage", "3"}}) {
+    config_ = test::parse(train::kSmallLeNet, search + train::Settings{{key, value}});
+    Planner p = planner();
+    p.sheet = sheet_with(uint64_t{1} << 40);
+    const std::vector<Candidate> list = analysis::search(config_, 4, p);
+    EXPECT_TRUE(std::any_of(list.begin(), list.end(), [](const Candidate& c) {
+      return c.mesh.data == 2 && c.mesh.pipeline == 2 && !c.plan.roles.empty();
+    })) << key;
+    EXPECT_EQ(best_of(list).reason, "") << key;
   }
 }
 
