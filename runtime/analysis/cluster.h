@@ -1,4 +1,4 @@
-// What [cluster] says, for the planner: links, and devices that are not here.
+// This header turns [cluster] into the links and the data sheet that the planner computes with.
 #ifndef RUNTIME_ANALYSIS_CLUSTER_H_
 #define RUNTIME_ANALYSIS_CLUSTER_H_
 

@@ -77,7 +77,7 @@ struct Planner {
   // What has been measured so far, which all plans of one planner and its copies share.
   std::shared_ptr<exec::NodeTimes> times = std::make_shared<exec::NodeTimes>();
 
-  // What a rank is planned with.
+  // Returns the place of a rank that is only planned, with the memory of the sheet.
   train::PlannedRank planned_rank(int rank, int world_size) const;
   // The options with which the programs of a rank are compiled: nothing is measured where the times
   // are those of a sheet.

@@ -11,6 +11,7 @@
 #include "runtime/error.h"
 #include "runtime/model/layer_types.h"
 #include "runtime/parallel/schedule.h"
+#include "runtime/row_of.h"
 #include "runtime/step/ranks.h"
 
 namespace runtime::analysis {
@@ -123,12 +124,16 @@ bool double_micro_batches(config::Config& config, const parallel::Mesh& mesh) {
   return true;
 }
 
+bool set_recompute(config::Config& config, bool blocks) {
+  std::string& name = config.training.recompute;
+  const bool now = row_of<bool>("training.recompute", name, {{"none", false}, {"blocks", true}});
+  name = blocks ? "blocks" : "none";
+  return now != blocks;
+}
 bool recompute(config::Config& config, const parallel::Mesh&) {
-  return std::exchange(config.training.recompute, "blocks") != "blocks";
+  return set_recompute(config, true);
 }
-bool keep(config::Config& config, const parallel::Mesh&) {
-  return std::exchange(config.training.recompute, "none") != "none";
-}
+bool keep(config::Config& config, const parallel::Mesh&) { return set_recompute(config, false); }
 
 // Takes the schedule so many rows behind the present one.
 template <int rows>

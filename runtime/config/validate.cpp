@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kMostProfiledSteps = 1000;
 constexpr int64_t kMostRanks = 1 << 20;
 
-// What rules about a configuration read and how they refuse it.
+// The base of the rules reads a configuration and refuses it with the place of a key.
 class Checks {
  public:
   Checks(const Config& config, const Value& root) : config_(config), root_(root) {}

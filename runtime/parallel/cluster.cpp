@@ -10,7 +10,7 @@ namespace runtime::parallel {
 
 namespace {
 
-// Of one byte of the larger buffer of a rank, what a rank sends to other nodes.
+// Returns the part of the larger buffer of a rank that the rank sends to other nodes.
 double share_between(int32_t kind, const Group& g) {
   if (g.nodes < 2) return 0;
   switch (kind) {

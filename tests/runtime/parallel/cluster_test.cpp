@@ -62,7 +62,7 @@ TEST(Cluster, ByHand) {
   EXPECT_EQ(bytes_between_nodes(RT_RECEIVE, kBytes, {2, 2}), 0);
 }
 
-// What leaves a rank over both levels is what leaves it over one.
+// A rank sends as many bytes over both levels together as over one.
 TEST(Cluster, LevelsMoveTheBytesOfAFlatCollective) {
   for (const int32_t kind : {RT_ALL_REDUCE, RT_REDUCE_SCATTER, RT_ALL_GATHER, RT_ALL_TO_ALL}) {
     for (const Group group : {Group{4, 2}, Group{8, 8}, Group{24, 3}, Group{512, 64}}) {
