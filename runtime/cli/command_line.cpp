@@ -343,6 +343,21 @@ void add_exchange(CLI::App& app) {
   exported->callback([from, output] { export_hf(*from, *output); });
 }
 
+void add_tokenize(CLI::App& app) {
+  auto arguments = std::make_shared<ConfigArguments>();
+  auto output = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand(
+      "tokenize", "Writes the tokens of a text once, as files that any number of ranks read");
+  arguments->add_to(*command);
+  command->add_option("--output", *output, "The folder to make: train.bin, config.toml")
+      ->required();
+  command->footer(
+      "Example:\n"
+      "  runtime tokenize smollm/config.toml --set dataset.path=corpus.txt --output corpus\n"
+      "  runtime train corpus/config.toml");
+  command->callback([arguments, output] { write_tokens(*arguments, *output); });
+}
+
 void add_config(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "config", "Checks a configuration, shows the resolved file, prints the JSON schema");
@@ -416,6 +431,7 @@ int run_command_line(int argc, char** argv) {
   add_model(app);
   add_checkpoint(app);
   add_exchange(app);
+  add_tokenize(app);
   add_config(app);
   add_completion(app);
   if (argc > 1) check_command(app, argv[1], argv);

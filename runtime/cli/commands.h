@@ -94,6 +94,11 @@ void checkpoint_reshard(const std::string& path, const std::string& output);
 void import_hf(const std::string& folder, const std::string& output);
 void export_hf(const std::string& run, const std::string& output);
 
+// Makes the folder `output` of the tokens of a text, train.bin and validation.bin, and of a
+// configuration that trains on them. Throws DataError and ConfigurationError, and then makes
+// nothing.
+void write_tokens(const ConfigArguments& arguments, const std::string& output);
+
 using Folders = std::vector<std::string>;   // more folders or files with plugins
 void list_devices(const Folders& folders);  // prints them, and why one is not usable
 void list_plugins(const Folders& folders);  // prints those found and those rejected

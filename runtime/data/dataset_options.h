@@ -71,6 +71,9 @@ struct DatasetOptions {
   // taken from it; null: they are taken from the training samples.
   std::shared_ptr<const Preparation> preparation = nullptr;
   bool needs_targets = true;  // false: files without labels or targets are read as well
+  // Whether the processes of this machine that open the same text or CSV table with the same
+  // options read it once, and share its memory.
+  bool shared = false;
   // Opens the records of a format of a plugin; null: there are no plugins. See records.h.
   std::function<RecordsPair(const DatasetOptions&)> open_records = nullptr;
   // Whether features are shifted and scaled before the model sees them.

@@ -85,18 +85,21 @@ void fill(InputColumn& column, std::size_t count, const std::string& title,
           const NumberOf& number_of) {
   system::require_memory(count * sizeof(float), title + ": the input " + column.input.name,
                          "use a smaller file or a machine with more memory");
-  column.input.integers ? column.integers.reserve(count) : column.floats.reserve(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    const double number = number_of(i);
-    if (column.input.integers)
-      column.integers.push_back(integer_of(number, i, column.input.name, title));
-    else
-      column.floats.push_back(static_cast<float>(number));
+  if (!column.input.integers) {
+    std::vector<float> floats(count);
+    for (std::size_t i = 0; i < count; ++i) floats[i] = static_cast<float>(number_of(i));
+    column.floats = Held<float>(std::move(floats));
+    return;
   }
-  if (column.integers.empty()) return;
-  const auto [least, most] = std::minmax_element(column.integers.begin(), column.integers.end());
-  column.input.least = *least;
-  column.input.most = *most;
+  std::vector<int32_t> integers(count);
+  for (std::size_t i = 0; i < count; ++i)
+    integers[i] = integer_of(number_of(i), i, column.input.name, title);
+  if (count > 0) {
+    const auto [least, most] = std::minmax_element(integers.begin(), integers.end());
+    column.input.least = *least;
+    column.input.most = *most;
+  }
+  column.integers = Held<int32_t>(std::move(integers));
 }
 
 }  // namespace
@@ -121,7 +124,7 @@ InputColumn read_input_file(const InputSource& source, const std::string& path, 
   column.input.shape.assign(array.dims.begin() + 1, array.dims.end());
   if (column.input.shape.empty()) column.input.shape = {1};
   if (!source.integers) {
-    column.floats = to_floats(array);
+    column.floats = Held<float>(to_floats(array));
     return column;
   }
   const std::vector<double> numbers = to_doubles(array);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/data/dataset_options.h"
+#include "runtime/data/held.h"
 #include "runtime/data/part.h"
 
 namespace runtime::data {
@@ -15,8 +16,8 @@ namespace runtime::data {
 // The numbers of one input of all samples, one sample behind the other.
 struct InputColumn {
   SampleInput input;
-  std::vector<float> floats;      // empty for integers
-  std::vector<int32_t> integers;  // empty otherwise
+  Held<float> floats;      // empty for integers
+  Held<int32_t> integers;  // empty otherwise
 };
 
 // Returns the samples of `base` with these inputs as well.

@@ -20,6 +20,22 @@ void check_numbers(const std::vector<double>& numbers, int64_t channels) {
                            " (the channels of the data set)");
 }
 
+// The numbers of a part, normalised in float64.
+std::vector<float> normalised(Part& part, const Normalization& normalization,
+                              const std::string& description) {
+  std::vector<float> floats = std::move(part.floats);
+  if (normalization.mean.empty() && normalization.std.empty() && part.doubles.empty())
+    return floats;
+  const std::vector<NumberScale> scales = scales_of<double>(normalization, part.shape.back());
+  require_floats(part.doubles.size(), description);
+  floats.resize(std::max(floats.size(), part.doubles.size()));
+  for (std::size_t i = 0; i < floats.size(); ++i) {
+    const double number = part.doubles.empty() ? static_cast<double>(floats[i]) : part.doubles[i];
+    floats[i] = scales[i % scales.size()](number);
+  }
+  return floats;
+}
+
 }  // namespace
 
 template <class Real>
@@ -39,28 +55,48 @@ std::vector<ScaleIn<Real>> scales_of(const Normalization& normalization, int64_t
 template std::vector<ChannelScale> scales_of(const Normalization&, int64_t);
 template std::vector<NumberScale> scales_of(const Normalization&, int64_t);
 
-MemoryDataset::MemoryDataset(Part& part)
-    : size_(part.samples),
-      features_(part.features()),
-      title_(std::move(part.title)),
-      targets_(std::move(part.targets)) {
-  spec_.shape = part.shape;
-  spec_.classes = targets_.classes;
-  spec_.targets = targets_.per_sample;
+std::string HeldPart::description() const {
+  SampleSpec spec;
+  spec.shape = shape;
+  spec.classes = classes;
+  spec.targets = targets;
+  return describe(title, samples, spec);
 }
 
-int32_t MemoryDataset::label(int64_t index) const {
-  return targets_.labels[static_cast<std::size_t>(index)];
+HeldPart hold(Part part, const Normalization& normalization) {
+  HeldPart held{.title = std::move(part.title),
+                .shape = part.shape,
+                .samples = part.samples,
+                .classes = part.targets.classes,
+                .targets = part.targets.per_sample};
+  held.labels = Held<int32_t>(std::move(part.targets.labels));
+  held.values = Held<float>(std::move(part.targets.values));
+  held.bytes = std::move(part.bytes);
+  if (!held.bytes.data)
+    held.floats = Held<float>(normalised(part, normalization, held.description()));
+  return held;
 }
+
+MemoryDataset::MemoryDataset(HeldPart& part)
+    : size_(part.samples),
+      features_(numbers_in(part.shape)),
+      title_(std::move(part.title)),
+      labels_(std::move(part.labels)),
+      values_(std::move(part.values)) {
+  spec_.shape = part.shape;
+  spec_.classes = part.classes;
+  spec_.targets = part.targets;
+}
+
+int32_t MemoryDataset::label(int64_t index) const { return labels_.data()[index]; }
 
 void MemoryDataset::read_targets(int64_t index, float* out) const {
-  const int64_t count = targets_.per_sample;
-  std::copy_n(targets_.values.data() + index * count, count, out);
+  std::copy_n(values_.data() + index * spec_.targets, spec_.targets, out);
 }
 
 std::string MemoryDataset::description() const { return describe(title_, size_, spec_); }
 
-ByteDataset::ByteDataset(Part part, const Normalization& normalization)
+ByteDataset::ByteDataset(HeldPart part, const Normalization& normalization)
     : MemoryDataset(part), bytes_(std::move(part.bytes)) {
   std::vector<ChannelScale> scales = scales_of<float>(normalization, channels());
   if (normalization.mean.size() <= 1 && normalization.std.size() <= 1) scales.resize(1);
@@ -84,25 +120,19 @@ void ByteDataset::read_features(int64_t index, float* out) const {
   }
 }
 
-FloatDataset::FloatDataset(Part part, const Normalization& normalization)
-    : MemoryDataset(part), floats_(std::move(part.floats)) {
-  if (normalization.mean.empty() && normalization.std.empty() && part.doubles.empty()) return;
-  const std::vector<NumberScale> scales = scales_of<double>(normalization, channels());
-  require_floats(part.doubles.size(), description());
-  floats_.resize(std::max(floats_.size(), part.doubles.size()));
-  for (std::size_t i = 0; i < floats_.size(); ++i) {
-    const double number = part.doubles.empty() ? static_cast<double>(floats_[i]) : part.doubles[i];
-    floats_[i] = scales[i % scales.size()](number);
-  }
-}
-
 void FloatDataset::read_features(int64_t index, float* out) const {
   std::copy_n(floats_.data() + index * features(), features(), out);
 }
 
-std::shared_ptr<const Dataset> make_memory_dataset(Part part, const Normalization& normalization) {
-  if (part.bytes.data) return std::make_shared<ByteDataset>(std::move(part), normalization);
-  return std::make_shared<FloatDataset>(std::move(part), normalization);
+std::shared_ptr<const Dataset> make_memory_dataset(HeldPart part,
+                                                   const Normalization& normalization) {
+  std::vector<InputColumn> inputs = std::move(part.inputs);
+  std::shared_ptr<const Dataset> samples;
+  if (part.bytes.data)
+    samples = std::make_shared<ByteDataset>(std::move(part), normalization);
+  else
+    samples = std::make_shared<FloatDataset>(std::move(part));
+  return with_inputs(std::move(samples), std::move(inputs));
 }
 
 std::string describe(const std::string& title, int64_t size, const SampleSpec& spec) {

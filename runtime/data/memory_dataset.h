@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "runtime/data/dataset.h"
+#include "runtime/data/held.h"
+#include "runtime/data/inputs.h"
 #include "runtime/data/part.h"
 
 namespace runtime::data {
@@ -33,6 +35,24 @@ using NumberScale = ScaleIn<double>;  // of numbers, which may have more digits 
 template <class Real>
 std::vector<ScaleIn<Real>> scales_of(const Normalization& normalization, int64_t channels);
 
+// A part whose numbers do not change any more: all that a data set reads.
+struct HeldPart {
+  std::string title;
+  std::vector<int64_t> shape;  // of one sample
+  int64_t samples = 0;
+  int64_t classes = 0, targets = 0;  // as in SampleSpec
+  Bytes bytes = {};                  // the features of a ByteDataset
+  Held<float> floats = {};           // those of a FloatDataset
+  Held<int32_t> labels = {};
+  Held<float> values = {};  // of the targets
+  std::vector<InputColumn> inputs = {};
+  std::string description() const;
+};
+
+// Holds a part, whose numbers are normalised first; bytes are normalised when they are read. Throws
+// ConfigurationError and DataError.
+HeldPart hold(Part part, const Normalization& normalization);
+
 // What ByteDataset and FloatDataset have in common: targets and description.
 class MemoryDataset : public Dataset {
  public:
@@ -43,7 +63,7 @@ class MemoryDataset : public Dataset {
   std::string description() const override;
 
  protected:
-  explicit MemoryDataset(Part& part);
+  explicit MemoryDataset(HeldPart& part);
   int64_t features() const { return features_; }
   int64_t channels() const { return spec_.shape.back(); }
 
@@ -52,14 +72,15 @@ class MemoryDataset : public Dataset {
   int64_t size_;
   int64_t features_;
   std::string title_;
-  Targets targets_;
+  Held<int32_t> labels_;
+  Held<float> values_;
 };
 
 // A data set whose features stay bytes. Reading looks each byte up in the table of its channel, so
 // that the result is exactly float(x / 255 - mean) / std without arithmetic at that time.
 class ByteDataset final : public MemoryDataset {
  public:
-  ByteDataset(Part part, const Normalization& normalization);
+  ByteDataset(HeldPart part, const Normalization& normalization);
   void read_features(int64_t index, float* out) const override;
 
  private:
@@ -67,18 +88,20 @@ class ByteDataset final : public MemoryDataset {
   std::vector<std::array<float, 256>> tables_;  // one table for all channels, or one for each
 };
 
-// A data set whose features are float32, normalised in float64 when it is constructed.
+// A data set whose features are float32.
 class FloatDataset final : public MemoryDataset {
  public:
-  FloatDataset(Part part, const Normalization& normalization);
+  explicit FloatDataset(HeldPart part) : MemoryDataset(part), floats_(std::move(part.floats)) {}
   void read_features(int64_t index, float* out) const override;
 
  private:
-  std::vector<float> floats_;
+  Held<float> floats_;
 };
 
-// Returns the data set of the class that fits the features of `part`.
-std::shared_ptr<const Dataset> make_memory_dataset(Part part, const Normalization& normalization);
+// Returns the data set of the class that fits the features of `part`, with the inputs of `part`.
+// `normalization` is that of hold().
+std::shared_ptr<const Dataset> make_memory_dataset(HeldPart part,
+                                                   const Normalization& normalization);
 
 // Returns "<title>, <size> samples of 28x28x1, 10 classes".
 std::string describe(const std::string& title, int64_t size, const SampleSpec& spec);

@@ -10,6 +10,7 @@
 #include "runtime/data/inputs.h"
 #include "runtime/data/memory_dataset.h"
 #include "runtime/data/records.h"
+#include "runtime/data/shared.h"
 #include "runtime/data/standardize.h"
 #include "runtime/data/synthetic.h"
 #include "runtime/data/tokens.h"
@@ -79,8 +80,7 @@ FeatureStatistics standardize_parts(Parts& parts, int64_t training,
 }
 
 // Reads the inputs of one part that have files of their own.
-void read_inputs(const DatasetOptions& options, bool validation, const Dataset& part,
-                 std::vector<InputColumn>& columns) {
+void read_inputs(const DatasetOptions& options, bool validation, HeldPart& part) {
   for (const InputSource& source : options.inputs) {
     if (source.path.empty()) continue;
     const std::string& path = validation ? source.validation_path : source.path;
@@ -88,32 +88,63 @@ void read_inputs(const DatasetOptions& options, bool validation, const Dataset& 
       refuse("dataset.input \"" + source.name + "\" has no validation_path, but " +
              part.description() + " are validation samples; give the file of their input");
     }
-    columns.push_back(read_input_file(source, path, part.size(), part.description()));
+    part.inputs.push_back(read_input_file(source, path, part.samples, part.description()));
   }
 }
 
-DatasetPair open_parts(Parts parts, const DatasetOptions& options) {
+// Makes of parsed files what data sets read.
+Table finish(Parts parts, const DatasetOptions& options) {
   if (const char* title = well_known_title(options.name)) parts.train.title = title;
   if (parts.validation && !options.name.empty()) parts.validation->title = parts.train.title;
   const int64_t training = training_samples(parts.train.samples, options.validation_split);
-  Preparation preparation;
+  Table table;
+  Preparation& preparation = table.preparation;
   if (options.standardize)
     preparation.features = standardize_parts(parts, training, options.preparation.get());
   preparation.columns = std::move(parts.columns);
   preparation.class_names = std::move(parts.class_names);
   preparation.named = parts.named;
+  table.labelled = parts.labelled;
   const Normalization normalization{options.mean, options.std};
-  DatasetPair pair{make_memory_dataset(std::move(parts.train), normalization), nullptr};
-  read_inputs(options, false, *pair.train, parts.inputs);
-  if (parts.validation) {
-    pair.validation = make_memory_dataset(std::move(*parts.validation), normalization);
-    read_inputs(options, true, *pair.validation, parts.validation_inputs);
-    agree(parts.inputs, parts.validation_inputs, pair.validation->description());
-    pair.validation = with_inputs(std::move(pair.validation), std::move(parts.validation_inputs));
-  }
-  pair.train = with_inputs(std::move(pair.train), std::move(parts.inputs));
-  pair.preparation = std::move(preparation);
-  pair.labelled = parts.labelled;
+  const auto add = [&](Part part, std::vector<InputColumn> inputs) {
+    HeldPart held = hold(std::move(part), normalization);
+    held.inputs = std::move(inputs);
+    read_inputs(options, !table.parts.empty(), held);
+    table.parts.push_back(std::move(held));
+  };
+  add(std::move(parts.train), std::move(parts.inputs));
+  if (!parts.validation) return table;
+  add(std::move(*parts.validation), std::move(parts.validation_inputs));
+  agree(table.parts[0].inputs, table.parts[1].inputs, table.parts[1].description());
+  return table;
+}
+
+DatasetPair open_finished(Table table, const DatasetOptions& options) {
+  const Normalization normalization{options.mean, options.std};
+  DatasetPair pair;
+  pair.train = make_memory_dataset(std::move(table.parts[0]), normalization);
+  if (table.parts.size() > 1)
+    pair.validation = make_memory_dataset(std::move(table.parts[1]), normalization);
+  pair.preparation = std::move(table.preparation);
+  pair.labelled = table.labelled;
+  return pair;
+}
+
+DatasetPair open_parts(Parts parts, const DatasetOptions& options) {
+  return open_finished(finish(std::move(parts), options), options);
+}
+
+DatasetPair open_csv(const DatasetOptions& options) {
+  const auto parse = [&] {
+    return finish(load_csv(options.path, options.validation_path, options), options);
+  };
+  if (!options.shared) return open_finished(parse(), options);
+  std::vector<std::string> files = {options.path, options.validation_path}, notes;
+  for (const InputSource& source : options.inputs)
+    files.insert(files.end(), {source.path, source.validation_path});
+  const auto fill = [&](system::Pieces& pieces) { write_table(parse(), pieces); };
+  DatasetPair pair = open_finished(read_table(read_once(options, files, fill, notes)), options);
+  pair.notes = std::move(notes);
   return pair;
 }
 
@@ -173,7 +204,7 @@ const std::vector<FormatRow>& formats() {
        },
        {"path", "mean", "standardize", "resize", "input"}},
       {"csv",
-       [](const Options& o) { return open_parts(load_csv(o.path, o.validation_path, o), o); },
+       open_csv,
        {"path", "validation_path", "features", "target", "header", "mean", "standardize", "resize",
         "task", "input", "columns"}},
       {"npy",

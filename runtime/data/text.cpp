@@ -1,17 +1,15 @@
 // Data sets of language models: texts, files of token ids, generated tokens.
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 
 #include "runtime/data/formats.h"
-#include "runtime/data/source.h"
+#include "runtime/data/shared.h"
+#include "runtime/data/text_pieces.h"
 #include "runtime/data/tokenizer.h"
 #include "runtime/data/tokens.h"
 #include "runtime/data/views.h"
 #include "runtime/error.h"
 #include "runtime/row_of.h"
-#include "runtime/system/available_memory.h"
-#include "runtime/tokenizer/utf8.h"
 
 namespace runtime::data {
 
@@ -36,6 +34,7 @@ struct Text {
                                                     // own
   SampleSpec spec;                                  // vocabulary and characters
   int32_t separator = -1;                           // see Windows
+  std::vector<std::string> notes = {};              // as in DatasetPair
 };
 
 // Sets what the options say about single tokens.
@@ -58,47 +57,39 @@ void read_marks(const DatasetOptions& options, const Tokenizer& tokenizer, Text&
   text.spec.masking = std::make_shared<TokenMasking>(std::move(masking));
 }
 
-template <class Id>
-std::shared_ptr<const Tokens> ids_of(const std::string& text, const std::string& name,
-                                     const Tokenizer& tokenizer) {
-  system::require_memory(text.size() * sizeof(Id), name + ": its tokens",
-                         "use a smaller file or a machine with more memory");
-  std::vector<Id> ids;
-  ids.reserve(text.size());  // a token has one byte at least, almost always
-  tokenizer.encode(text, name, [&](int32_t id) { ids.push_back(static_cast<Id>(id)); });
-  return make_tokens(std::move(ids));
+std::shared_ptr<const Tokens> tokens_in(std::shared_ptr<const system::HostMemory> memory,
+                                        std::size_t piece, const Tokenizer& tokenizer) {
+  const auto make = [&]<class Id>(std::span<const Id> ids) {
+    return make_tokens(Held<Id>(std::move(memory), ids));
+  };
+  return is_narrow(tokenizer) ? make(memory->numbers<uint16_t>(piece))
+                              : make(memory->numbers<int32_t>(piece));
 }
 
-std::shared_ptr<const Tokens> tokens_of(const std::string& text, const std::string& name,
-                                        const Tokenizer& tokenizer) {
-  const bool narrow = tokenizer.vocabulary() <= std::numeric_limits<uint16_t>::max() + 1;
-  return narrow ? ids_of<uint16_t>(text, name, tokenizer) : ids_of<int32_t>(text, name, tokenizer);
-}
-
-std::string read_utf8(const std::string& path, const DatasetOptions& options) {
-  std::string text = read_marked_text(path);
-  return options.replaces_invalid_utf8 ? tokenizer::with_replacements(text) : text;
+// What the options and the tokenizer say of a text, before it is encoded.
+Text described(const DatasetOptions& options, const Tokenizer& tokenizer, std::string characters) {
+  Text text;
+  text.spec.characters = std::move(characters);
+  text.spec.classes = tokenizer.vocabulary();
+  read_marks(options, tokenizer, text);
+  return text;
 }
 
 Text read_texts(const DatasetOptions& options) {
-  if (options.tokenizer.empty()) {
-    throw ConfigurationError("dataset.tokenizer is missing for " + options.path +
-                             "; expected char, byte, gpt2 or hf");
-  }
-  Text result;
-  const std::string text = read_utf8(options.path, options);
-  if (learns_characters(options.tokenizer)) {
-    result.spec.characters = options.preparation != nullptr ? options.preparation->characters
-                                                            : characters_of(text, options.path);
-  }
-  const auto tokenizer = make_tokenizer(options, result.spec.characters, 0);
-  result.spec.classes = tokenizer->vocabulary();
-  read_marks(options, *tokenizer, result);
-  result.train = tokens_of(text, options.path, *tokenizer);
-  if (!options.validation_path.empty()) {
-    result.validation =
-        tokens_of(read_utf8(options.validation_path, options), options.validation_path, *tokenizer);
-  }
+  // What is wrong is refused before the long work.
+  const auto check = [&](const Tokenizer& tokenizer) { described(options, tokenizer, ""); };
+  std::vector<std::string> notes;
+  const auto memory = read_once(
+      options, {options.path, options.validation_path, options.tokenizer_path},
+      [&](system::Pieces& pieces) { encode_texts(options, check, pieces); }, notes);
+  const auto characters = memory->numbers<char>(kCharacters);
+  std::string all(characters.begin(), characters.end());
+  const auto tokenizer = make_tokenizer(options, all, 0);
+  Text result = described(options, *tokenizer, std::move(all));
+  result.train = tokens_in(memory, kTrain, *tokenizer);
+  if (!options.validation_path.empty())
+    result.validation = tokens_in(memory, kValidation, *tokenizer);
+  result.notes = std::move(notes);
   return result;
 }
 
@@ -137,6 +128,7 @@ DatasetPair open_language(const DatasetOptions& options, Text (*read)(const Data
   const int64_t training = training_samples(size, options.validation_split, "tokens");
   const int64_t stride = options.stride > 0 ? options.stride : context;
   DatasetPair pair;
+  pair.notes = text.notes;
   const auto windows = [&](const std::shared_ptr<const Tokens>& tokens, int64_t begin, int64_t end,
                            int64_t step) {
     return make_token_dataset(tokens, {begin, end, context, step, text.separator}, text.spec,

@@ -20,14 +20,14 @@ constexpr int64_t kMaxWindows = int64_t{1} << 28;
 template <class Id>
 class MemoryTokens final : public Tokens {
  public:
-  explicit MemoryTokens(std::vector<Id> ids) : ids_(std::move(ids)) {}
+  explicit MemoryTokens(Held<Id> ids) : ids_(std::move(ids)) {}
   int64_t size() const override { return static_cast<int64_t>(ids_.size()); }
   void read(int64_t first, int64_t count, int32_t* out) const override {
-    std::copy_n(ids_.begin() + first, count, out);
+    std::copy_n(ids_.data() + first, count, out);
   }
 
  private:
-  std::vector<Id> ids_;
+  Held<Id> ids_;
 };
 
 template <class Id>
@@ -182,11 +182,11 @@ class TokenDataset final : public Dataset {
 
 }  // namespace
 
-std::shared_ptr<const Tokens> make_tokens(std::vector<uint16_t> ids) {
+std::shared_ptr<const Tokens> make_tokens(Held<uint16_t> ids) {
   return std::make_shared<MemoryTokens<uint16_t>>(std::move(ids));
 }
 
-std::shared_ptr<const Tokens> make_tokens(std::vector<int32_t> ids) {
+std::shared_ptr<const Tokens> make_tokens(Held<int32_t> ids) {
   return std::make_shared<MemoryTokens<int32_t>>(std::move(ids));
 }
 

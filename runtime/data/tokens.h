@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/data/dataset.h"
+#include "runtime/data/held.h"
 
 namespace runtime::data {
 
@@ -25,8 +26,8 @@ class Tokens {
 };
 
 // Returns tokens in host memory.
-std::shared_ptr<const Tokens> make_tokens(std::vector<uint16_t> ids);
-std::shared_ptr<const Tokens> make_tokens(std::vector<int32_t> ids);
+std::shared_ptr<const Tokens> make_tokens(Held<uint16_t> ids);
+std::shared_ptr<const Tokens> make_tokens(Held<int32_t> ids);
 // Opens a file of little-endian uint16 or uint32 numbers (`width` 2 or 4 bytes) and nothing else.
 // The file stays on disk: a window is read from the page cache when it is asked for. It is not
 // mapped, because a mapped file that is truncated or cannot be read while it is in use would end

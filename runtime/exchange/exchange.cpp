@@ -1,8 +1,6 @@
 // Compares the tensors of files with the parameters of the model, and writes both sides' files.
 #include "runtime/exchange/exchange.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <functional>
@@ -19,6 +17,7 @@
 #include "runtime/model/layer_types.h"
 #include "runtime/model/network.h"
 #include "runtime/system/atomic_file.h"
+#include "runtime/system/atomic_folder.h"
 
 namespace runtime::exchange {
 
@@ -186,30 +185,6 @@ void check_tensors(const Tensors& tensors, const std::vector<model::Parameter>& 
   throw DataError(text + ". Take configuration and weights from the same model");
 }
 
-// Makes a folder of what `write` puts into it, or nothing at all.
-void write_folder(const std::string& output, const std::function<void(const fs::path&)>& write) {
-  const fs::path target = fs::absolute(output).lexically_normal();
-  std::error_code error;
-  if (fs::exists(target) && !(fs::is_directory(target) && fs::is_empty(target, error))) {
-    throw DataError(output + ": is there already; give the name of a new folder, or remove it");
-  }
-  const fs::path made = target.parent_path() / ("." + target.filename().string() + "." +
-                                                std::to_string(getpid()) + ".tmp");
-  fs::create_directories(made, error);
-  if (error) throw DataError(output + ": cannot be made: " + error.message());
-  try {
-    write(made);
-    fs::remove(target, error);
-    fs::rename(made, target);
-  } catch (const fs::filesystem_error& failure) {
-    fs::remove_all(made, error);
-    throw DataError(output + ": cannot be written: " + failure.code().message());
-  } catch (...) {
-    fs::remove_all(made, error);
-    throw;
-  }
-}
-
 void write_text(const fs::path& path, const std::string& text) {
   system::AtomicFile file(path.string());
   file.write(text);
@@ -284,7 +259,7 @@ Exchanged import_model(const std::string& folder, const std::string& output) {
   check_tensors(weights.tensors, network_of(parsed(text)).parameters, folder);
   if (of_texts(model->task()))
     weights.metadata["preparation"] = preparation_text(*model, tokenizer);
-  write_folder(output, [&](const fs::path& made) {
+  system::write_folder(output, [&](const fs::path& made) {
     data::write_safetensors((made / kWeights).string(), weights);
     write_text(made / "config.toml", text);
     copy_tokenizer(tokenizer, made);
@@ -306,7 +281,7 @@ Exchanged export_model(const config::Config& config, const std::string& weights,
   fs::path tokenizer = config.dataset.tokenizer == "hf" ? config.dataset.tokenizer_path : "";
   if (fs::is_directory(tokenizer)) tokenizer /= "tokenizer.json";
   const bool has_tokenizer = fs::exists(tokenizer);
-  write_folder(output, [&](const fs::path& made) {
+  system::write_folder(output, [&](const fs::path& made) {
     data::write_safetensors((made / "model.safetensors").string(), renamed);
     write_text(made / "config.json", model->config().dump(2) + "\n");
     for (const auto& [name, content] : model->files()) {

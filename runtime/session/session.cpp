@@ -69,10 +69,10 @@ void with_memory_advice(Session& session, Work&& work) {
 
 }  // namespace
 
-data::DatasetPair Datasets::get(const config::Config& config,
-                                const plugins::host::Registry& registry) {
+data::DatasetPair Datasets::get(const launch::Rank& rank, const config::Config& config) {
   std::call_once(once_, [&] {
-    pair_ = train::open_data(config, std::getenv("RUNTIME_DATA_PATH"), &registry, use_);
+    use_.shared = rank.place.local_size > 1 && !rank.one_process;
+    pair_ = train::open_data(config, std::getenv("RUNTIME_DATA_PATH"), rank.registry.get(), use_);
   });
   return pair_;
 }
@@ -83,7 +83,7 @@ Session::Session(const launch::Rank& r, Datasets& datasets,
   // Reading the data and opening the device take about equally long and are independent, so they
   // run at the same time.
   std::future<data::DatasetPair> reading =
-      std::async(std::launch::async, [&] { return datasets.get(config, *rank.registry); });
+      std::async(std::launch::async, [&] { return datasets.get(rank, config); });
   device = rank.device;
   choice = rank.device_choice;
   if (device == nullptr)
@@ -186,7 +186,7 @@ std::optional<analysis::Candidate> agree_on_mesh(launch::Job& job, Datasets& dat
     const auto fallback =
         launch::open_fallback(rank.config, *rank.registry, *device, rank.place.local_rank);
     const analysis::Planner planner =
-        make_planner(rank.config, datasets.get(rank.config, *rank.registry), device, fallback,
+        make_planner(rank.config, datasets.get(rank, rank.config), device, fallback,
                      launch::planned_ranks(*rank.registry, rank.backend));
     const auto list = analysis::search(rank.config, world_size, planner, search_progress());
     chosen = analysis::best_of(list);

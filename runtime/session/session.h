@@ -25,8 +25,9 @@ namespace runtime::session {
 class Datasets {
  public:
   explicit Datasets(train::DataUse use = {}) : use_(std::move(use)) {}
-  // `registry` has the plugins that may read the samples.
-  data::DatasetPair get(const config::Config& config, const plugins::host::Registry& registry);
+  // The first call opens them with this configuration and the plugins of the rank. Processes that
+  // are ranks of one machine share what they read.
+  data::DatasetPair get(const launch::Rank& rank, const config::Config& config);
   // Whether they are for saved weights, which are not trained.
   bool of_weights() const { return !use_.weights.empty(); }
 

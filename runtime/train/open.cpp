@@ -156,6 +156,7 @@ data::DatasetPair open_data(const config::Config& config, const char* search_pat
   data::DatasetOptions options = data_options(config, search_path);
   options.preparation = preparation_of(config.dataset, use.weights);
   options.needs_targets = use.needs_targets;
+  options.shared = use.shared;
   if (registry != nullptr) {
     options.open_records = [&](const data::DatasetOptions& resolved) {
       return open_plugin_records(config, *registry, resolved);

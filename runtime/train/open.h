@@ -23,6 +23,7 @@ data::DatasetOptions data_options(const config::Config& config, const char* sear
 struct DataUse {
   std::string weights;        // the data are prepared as those that these weights were trained on
   bool needs_targets = true;  // false: samples without labels are read as well
+  bool shared = false;        // see DatasetOptions::shared
 };
 // `registry` has the plugins that may read the samples; null: none. Throws DataError if the data
 // differ by a name or a key from those of `use.weights`, or have to be standardised and the weights

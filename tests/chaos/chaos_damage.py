@@ -34,13 +34,16 @@ def files_below(path):
 
 
 def damage(folder, what):
-    """Damages one file and returns its path relative to the folder; returns None if there is no file to damage."""
+    """Damages one file and returns its path relative to the folder; returns None if there is no file to damage. (A machine that is
+    busy with other work makes no file of measured choices.)"""
     r, path = random.Random(what["random"]), os.path.join(folder, what["file"])
     if os.path.isdir(path):
         files = files_below(path)
         if not files:
             return None
         path = r.choice(files)
+    if not os.path.exists(path):
+        return None
     how = what["how"]
     if how in ("folder", "missing", "unreadable_link"):
         os.remove(path)

@@ -60,6 +60,43 @@ class Predict : public ProgramTest {
   }
 };
 
+// The losses of a run, one line for each step.
+std::string losses_of_steps(const std::string& metrics) {
+  std::string all;
+  for (const std::string& line : lines_of(metrics)) {
+    const json step = json::parse(line);
+    if (step.contains("loss")) all += step["loss"].dump() + "\n";
+  }
+  return all;
+}
+
+TEST_F(Predict, ModelsTrainOnTokenFilesAsOnTheirText) {
+  folder_.write("bytes.toml", std::string(kLanguageJob)
+                                  .replace(kLanguageJob.find("vocabulary = 8"), 28,
+                                           "vocabulary = 256, features = 256"));
+  const std::string told =
+      output({"tokenize", "bytes.toml", "--set", "dataset.tokenizer=byte", "--output", "tokens"});
+  EXPECT_THAT(told, AllOf(HasSubstr("tokens: 320 tokens for training, of 256 kinds, as uint16"),
+                          HasSubstr("next: runtime train tokens/config.toml")));
+  const auto train = [&](const std::string& config, const std::string& folder) {
+    const test::ProcessResult r =
+        run({"train", config, "--set", "job.dump_folder=" + folder, "--set",
+             "metrics.log_every_steps=1", "--set", "dataset.tokenizer=byte"});
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    return losses_of_steps(test::read_text(folder_.path() / folder / "metrics.jsonl"));
+  };
+  const std::string of_text = train("bytes.toml", "a");
+  EXPECT_NE(of_text, "");
+  EXPECT_EQ(train("tokens/config.toml", "b"), of_text);
+  EXPECT_THAT(
+      refused({"tokenize", "bytes.toml", "--set", "dataset.tokenizer=byte", "--output", "tokens"},
+              5),
+      HasSubstr("is there already"));
+  EXPECT_THAT(refused({"tokenize", "bytes.toml", "--output", "others"}, 2),
+              HasSubstr("expected byte, gpt2 or hf"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "others"));
+}
+
 TEST_F(Predict, LanguageModelsWriteText) {
   const test::ProcessResult trained =
       run({"train", "language.toml", "--set", "job.dump_folder=run"});

@@ -5,6 +5,7 @@
 
 #include "runtime/data/loader.h"
 #include "runtime/data/open.h"
+#include "runtime/data/text_pieces.h"
 #include "runtime/data/tokens.h"
 #include "runtime/error.h"
 #include "tests/runtime/data/files.h"
@@ -50,6 +51,35 @@ class Text : public testing::Test {
 
   const test::TempFolder folder_;
 };
+
+// Files of tokens are samples like those of their text.
+TEST_F(Text, TokenFilesHoldTheTokensOfTheText) {
+  DatasetOptions options = text("to be, or not to be: that is the question", 5);
+  options.tokenizer = "byte";
+  options.validation_path = folder_.write("v.txt", "whether 'tis nobler");
+  const TokenFiles files = write_token_files(options, folder_.path());
+  EXPECT_EQ(files.token_type, "uint16");
+  EXPECT_EQ(files.vocabulary, 256);
+  EXPECT_EQ(files.train, 41);
+  EXPECT_EQ(files.validation, 19);
+  const DatasetPair of_text = open_dataset(options);
+  DatasetOptions of_files = options;
+  of_files.format = "tokens";
+  of_files.path = folder_.path("train.bin");
+  of_files.validation_path = folder_.path("validation.bin");
+  const DatasetPair again = open_dataset(of_files);
+  ASSERT_EQ(again.train->size(), of_text.train->size());
+  for (int64_t i = 0; i < again.train->size(); ++i)
+    EXPECT_EQ(features(*again.train, i), features(*of_text.train, i));
+  EXPECT_EQ(features(*again.validation, 1), features(*of_text.validation, 1));
+  EXPECT_EQ(again.train->spec().classes, of_text.train->spec().classes);
+}
+
+TEST_F(Text, OfCharactersThereAreNoTokenFiles) {
+  const DatasetOptions options = text("abcdef", 2);
+  EXPECT_THROW(write_token_files(options, folder_.path()), ConfigurationError);
+  EXPECT_FALSE(std::filesystem::exists(folder_.path("train.bin")));
+}
 
 TEST_F(Text, AByteOrderMarkIsNoCharacter) {
   DatasetOptions options = text(

@@ -27,7 +27,7 @@ std::shared_ptr<const Dataset> floats(std::vector<int64_t> shape, int64_t sample
   for (std::size_t i = 0; i < part.floats.size(); ++i) part.floats[i] = static_cast<float>(i);
   part.targets.classes = 100;
   for (int64_t i = 0; i < samples; ++i) part.targets.labels.push_back(static_cast<int32_t>(i));
-  return make_memory_dataset(std::move(part), {});
+  return make_memory_dataset(hold(std::move(part), {}), {});
 }
 
 TEST(Range, ShiftsTheSamples) {
