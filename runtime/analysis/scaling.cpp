@@ -42,11 +42,12 @@ double sync_seconds(train::StepPrograms& programs, int communicator) {
 ByAxis sync_by_axis(const config::Config& config, train::StepPrograms& programs) {
   const parallel::Mesh& mesh = programs.setup().strategy.mesh;
   ByAxis seconds{};
-  for (int c = 0; c <= parallel::kPipelineCommunicator; ++c) {
-    const int axis = parallel::axis_of(c);
+  for (int c = 0; c < parallel::kCommunicators; ++c) {
     const bool absent =
-        c == parallel::kStatisticsCommunicator && !config.parallelism.sync_batch_norm;
-    if (mesh.degree(axis) > 1 && !absent) seconds[axis] += sync_seconds(programs, c);
+        (c == parallel::kStatisticsCommunicator && !config.parallelism.sync_batch_norm) ||
+        (c > parallel::kPipelineCommunicator && mesh.replicas() == 1);
+    if (!absent && mesh.members(c, programs.setup().options.collectives->rank()).size() > 1)
+      seconds[parallel::axis_of(c)] += sync_seconds(programs, c);
   }
   return seconds;
 }

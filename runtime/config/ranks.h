@@ -23,6 +23,7 @@ struct Parallelism {
   std::string pipeline_schedule = "1f1b";  // gpipe | 1f1b | interleaved
   int microbatches = 0;                    // micro-batches of each rank's local batch; "auto": 0
   int zero_stage = 0;
+  int zero_ranks = 0;  // neighbours that divide what zero_stage says; 0: all ranks of the data axis
   bool sync_batch_norm = false;
   std::string update = "synchronous";  // synchronous | asynchronous
   int64_t max_staleness = 0;

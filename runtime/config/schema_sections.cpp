@@ -254,6 +254,11 @@ Section parallelism() {
            "what the ranks of the data axis hold only a part of: 1: the optimizer's state, 2: the "
            "gradients too, 3: the parameters too, which are gathered ahead of their use")
            .in(at_least(0, 3)),
+       key("zero_ranks", &Parallelism::zero_ranks,
+           "among how many neighbours on the data axis zero_stage divides: those of a machine, so "
+           "that parameters are gathered inside of it and machines hold copies (hybrid sharding); "
+           "0: among all ranks of the axis")
+           .in(at_least(0, 65536)),
        key("sync_batch_norm", &Parallelism::sync_batch_norm,
            "batch normalisation over the global batch instead of each rank's share; costs two "
            "small collectives a layer"),

@@ -537,6 +537,18 @@ class RankRules : Checks {
   // all ranks must take part in each of them.
   void check_zero() const {
     const Parallelism& parallelism = config_.parallelism;
+    const std::string zero_ranks = "got " + std::to_string(parallelism.zero_ranks);
+    require(parallelism.zero_ranks != 1, "parallelism", "zero_ranks",
+            "got 1, which divides nothing; expected at least 2, or 0 for all ranks");
+    require(parallelism.zero_ranks == 0 || parallelism.zero_stage > 0, "parallelism", "zero_ranks",
+            zero_ranks +
+                ", but zero_stage is 0, so that nothing is divided; remove it, or set "
+                "zero_stage");
+    require(parallelism.zero_ranks == 0 || !config_.debug.deterministic, "parallelism",
+            "zero_ranks",
+            zero_ranks +
+                ", but debug.deterministic adds gradients in one order for any number of "
+                "ranks; remove one of the two");
     if (parallelism.zero_stage < 2) return;
     const auto refuse_with = [&](bool given, const std::string& other, const std::string& why) {
       require(!given, "parallelism", "zero_stage",

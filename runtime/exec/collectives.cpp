@@ -86,6 +86,7 @@ Collectives::Collectives(std::vector<std::shared_ptr<plugins::host::Communicator
       watchdog_(watchdog),
       check_(check),
       access_(*job_) {
+  times_.exposed_ns.resize(communicators_.size());
   if (access_.has_choice() && !probe()) access_.distrust();
   if (!access_.on_stream()) return;
   watchdog_.attend([this] {
@@ -351,7 +352,9 @@ bool Collectives::probe() {
   return agrees == 1;
 }
 
-CollectiveTimes Collectives::take_times() { return std::exchange(times_, {}); }
+CollectiveTimes Collectives::take_times() {
+  return std::exchange(times_, {std::vector<double>(communicators_.size())});
+}
 
 void Collectives::run(const rt_collective& collective, int communicator) {
   const std::lock_guard lock(mutex_);

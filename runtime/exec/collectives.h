@@ -51,7 +51,7 @@ struct CollectiveCall {
 struct CollectiveTimes {
   // By graph::Collective::communicator: the time for which the rank's thread started collectives or
   // waited for them, or the device waited for those on a stream.
-  std::array<double, 4> exposed_ns{};
+  std::vector<double> exposed_ns = {};
   uint64_t bytes = 0;  // sent
   int64_t calls = 0;
 };

@@ -113,14 +113,13 @@ Communicators communicators(const config::Config& config, const Meeting& meeting
   const RankEnvironment& place = rank.place;
   const auto plugin = meeting.registry->open(meeting.backend);
   const parallel::Mesh mesh = step::mesh_of(config.parallelism, place.world_size);
-  const parallel::MeshPlace mine = mesh.place_of(place.rank);
   Communicators c;
   c.job = communicator_of_job(plugin, config, meeting, rank);
-  // Splits off the ranks that differ from this one only in the axis `index`.
-  const auto along = [&](int parallel::MeshPlace::*index) {
-    parallel::MeshPlace first = mine;
-    first.*index = 0;
-    return c.job->split(mesh.rank_of(first), mine.*index, seconds(config.comm.init_timeout_s));
+  // Splits off the ranks that share a communicator with this one.
+  const auto share = [&](int communicator) {
+    const std::vector<int> ranks = mesh.members(communicator, place.rank);
+    const auto index = std::find(ranks.begin(), ranks.end(), place.rank) - ranks.begin();
+    return c.job->split(ranks[0], static_cast<int>(index), seconds(config.comm.init_timeout_s));
   };
   const bool data_only = mesh.data == mesh.size();
   const bool asynchronous = step::is_asynchronous(config, mesh.data);
@@ -132,10 +131,13 @@ Communicators communicators(const config::Config& config, const Meeting& meeting
                              other_communicators(*meeting.registry, meeting.backend));
   }
   const bool second = config.parallelism.sync_batch_norm || asynchronous;
-  c.by_use = {data_only ? c.job : along(&parallel::MeshPlace::data),
-              second ? along(&parallel::MeshPlace::data) : nullptr,
-              mesh.tensor > 1 ? along(&parallel::MeshPlace::tensor) : nullptr,
-              mesh.pipeline > 1 ? along(&parallel::MeshPlace::pipeline) : nullptr};
+  const bool replicas = mesh.replicas() > 1;
+  c.by_use = {data_only ? c.job : share(parallel::kGradientsCommunicator),
+              second ? share(parallel::kStatisticsCommunicator) : nullptr,
+              mesh.tensor > 1 ? share(parallel::kTensorCommunicator) : nullptr,
+              mesh.pipeline > 1 ? share(parallel::kPipelineCommunicator) : nullptr,
+              replicas ? share(parallel::kPartitionsCommunicator) : nullptr,
+              replicas ? share(parallel::kReplicasCommunicator) : nullptr};
   return c;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "runtime/graph/graph.h"
 
@@ -39,16 +40,15 @@ double bytes_inside(int32_t kind, double bytes, const Group& g) {
 
 }  // namespace
 
-Group widest_group(const Mesh& mesh, int axis, const Cluster& cluster) {
-  Group widest{mesh.degree(axis), 1};
+Group widest_group(const Mesh& mesh, int communicator, const Cluster& cluster) {
+  Group widest{static_cast<int>(mesh.members(communicator, 0).size()), 1};
   if (cluster.ranks_per_node == 0 || widest.ranks == 1) return widest;
   for (int rank = 0; rank < mesh.size(); ++rank) {
-    const MeshPlace place = mesh.place_of(rank);
-    if ((axis == kDataAxis ? place.data : axis == kTensorAxis ? place.tensor : place.pipeline) > 0)
-      continue;
-    // Ranks along an axis ascend, so those of a node follow each other.
+    const std::vector<int> ranks = mesh.members(communicator, rank);
+    if (ranks[0] != rank) continue;
+    // They ascend, so those of a node follow each other.
     int nodes = 0, last = -1;
-    for (const int r : mesh.along(axis, rank)) {
+    for (const int r : ranks) {
       nodes += cluster.node_of(r) != last;
       last = cluster.node_of(r);
     }

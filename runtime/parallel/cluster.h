@@ -27,9 +27,9 @@ struct Cluster {
 // A cluster of one node.
 inline Cluster one_node(const Link& link) { return {0, link, link}; }
 
-// The ranks along the axis whose group lies on the most nodes: the slowest of the groups of this
-// axis, which are all busy together.
-Group widest_group(const Mesh& mesh, int axis, const Cluster& cluster);
+// Of the groups of ranks that share such a communicator (mesh.h), which are all busy together, the
+// one that lies on the most nodes: it is the slowest.
+Group widest_group(const Mesh& mesh, int communicator, const Cluster& cluster);
 // The same for a transfer between two places of the pipeline.
 Group widest_pair(const Mesh& mesh, int from, int to, const Cluster& cluster);
 

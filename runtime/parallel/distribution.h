@@ -35,6 +35,8 @@ struct DistributeOptions {
   // The ZeRO stage. 1: the optimizer state is partitioned, 2: the gradients too, 3: the parameters
   // too. Stages 2 and 3 cannot be combined with `shards` or `pipeline`.
   int zero_stage = 0;
+  // Among how many neighbours ZeRO divides its state; 0: all ranks (Mesh::zero_ranks).
+  int zero_ranks = 0;
   bool sync_batch_norm = false;  // batch statistics over all ranks of the data axis
   // Results that do not depend on the number of ranks: the graph becomes `shards` copies that run
   // in lockstep, one for each virtual shard of this rank, of `total_shards` in the job. 0: off.
@@ -48,6 +50,15 @@ struct DistributeOptions {
 
   // Whether ZeRO stage `stage` applies.
   bool zero_partitions(int stage) const { return zero_stage >= stage && world_size > 1; }
+  // How many partitions there are, and which one this rank has.
+  int partitions() const { return zero_ranks > 0 ? zero_ranks : world_size; }
+  int partition() const { return rank % partitions(); }
+  // Whether several ranks have each partition.
+  bool has_replicas() const { return zero_partitions(1) && partitions() < world_size; }
+  // The communicator of the ranks that together have all partitions.
+  int partitions_communicator() const {
+    return has_replicas() ? kPartitionsCommunicator : kGradientsCommunicator;
+  }
   int copies() const {
     return pipeline != nullptr ? pipeline->schedule.micro_batches : shards > 0 ? shards : 1;
   }

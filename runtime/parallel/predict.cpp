@@ -56,7 +56,7 @@ class Play {
  public:
   Play(const StepGraphs& graphs, const Mesh& mesh, const Cluster& cluster)
       : graphs_(graphs), mesh_(mesh), cluster_(cluster), players_(graphs.size()) {
-    for (int axis = 0; axis < kAxes; ++axis) groups_[axis] = widest_group(mesh, axis, cluster);
+    for (int c = 0; c < kCommunicators; ++c) groups_[c] = widest_group(mesh, c, cluster);
   }
 
   Prediction run() {
@@ -137,7 +137,7 @@ class Play {
   }
 
   const Group& group(const Player& p, const graph::Collective& c) {
-    if (!c.is_transfer()) return groups_[axis_of(c.communicator)];
+    if (!c.is_transfer()) return groups_[c.communicator];
     const auto [pair, is_new] = pairs_.try_emplace(std::minmax(place(p), int{c.peer}));
     if (is_new) pair->second = widest_pair(mesh_, pair->first.first, pair->first.second, cluster_);
     return pair->second;
@@ -194,7 +194,7 @@ class Play {
   const StepGraphs& graphs_;
   const Mesh& mesh_;
   const Cluster& cluster_;
-  std::array<Group, kAxes> groups_;             // by axis
+  std::array<Group, kCommunicators> groups_;
   std::map<std::pair<int, int>, Group> pairs_;  // by the places of a transfer
   std::vector<Player> players_;
   std::set<std::pair<double, int>> ready_;  // those that can go on, the earliest clock first

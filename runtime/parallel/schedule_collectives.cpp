@@ -39,7 +39,7 @@ class Collectives {
     } else {
       if (has_room_for_loss()) add_room_for_loss();
       if (scatters())
-        shrink_to_partition(graph_, buffers_.gradients, buffers_.layout, options_.world_size);
+        shrink_to_partition(graph_, buffers_.gradients, buffers_.layout, options_.partitions());
       reduce_loss();
       for (size_t b = buffers_.layout.buckets.size(); b-- > 0;) reduce_bucket(b);
       append(insertions_.at_end(), scattered_);
@@ -158,15 +158,34 @@ class Collectives {
     if (deterministic()) return add_shards(bucket, layer);
     const ValueId whole = view(buffers_.gradients, bucket);
     if (!communicates()) return;
-    if (options_.zero_stage == 0) {
+    if (!options_.zero_partitions(1)) {
       const bool with_loss = loss_travels() && b + 1 == buffers_.layout.buckets.size();
       const ValueId sent =
           rewriter_.view(buffers_.gradients, bucket.begin, elements(bucket.bytes()) + with_loss);
       communicate(RT_ALL_REDUCE, RT_SUM, sent, sent, ready_, layer);
-    } else {
-      communicate(RT_REDUCE_SCATTER, RT_SUM, whole, view(buffers_.gradients, own_partition(bucket)),
-                  ready_, layer);
+      return;
     }
+    const ValueId own =
+        view(buffers_.gradients, bucket.partition(options_.partition(), options_.partitions()));
+    if (options_.has_replicas()) return reduce_over_replicas(whole, own, layer);
+    communicate(RT_REDUCE_SCATTER, RT_SUM, whole, own, ready_, layer);
+  }
+
+  // Reduce-scatters a bucket among the ranks that hold one copy of the partitions, and all-reduces
+  // this rank's partition among the copies while the next bucket is computed.
+  void reduce_over_replicas(ValueId whole, ValueId own, const std::string& layer) {
+    const ValueId part = rewriter_.temporary(own, graph_.value(own).dims);
+    graph::CollectivePair scatter = rewriter_.collective(RT_REDUCE_SCATTER, RT_SUM, whole, part,
+                                                         kPartitionsCommunicator, layer);
+    graph::CollectivePair reduce =
+        rewriter_.collective(RT_ALL_REDUCE, RT_SUM, part, own, kReplicasCommunicator, layer);
+    NodeList& out = insertions_.after(options_.overlap ? ready_ : nodes_.size() - 1);
+    append(out, scattered_);
+    out.push_back(std::move(scatter.start));
+    scattered_.push_back(std::move(scatter.wait));
+    scattered_.push_back(std::move(reduce.start));
+    waits_.push_back(std::move(reduce.wait));
+    if (!options_.overlap) append(out, scattered_);
   }
 
   // Reduce-scatters a bucket's whole gradients into this rank's ZeRO partition. The collective runs
@@ -174,9 +193,9 @@ class Collectives {
   // in memory.
   void scatter_bucket(size_t b, const std::string& layer) {
     const Bucket& bucket = buffers_.layout.buckets[b];
-    const int64_t part = elements(bucket.bytes()) / options_.world_size;
+    const int64_t part = elements(bucket.bytes()) / options_.partitions();
     const ValueId own =
-        rewriter_.view(buffers_.gradients, bucket.begin / options_.world_size, part);
+        rewriter_.view(buffers_.gradients, bucket.begin / options_.partitions(), part);
     const ValueId received = options_.accumulate ? rewriter_.temporary(own, {part}) : own;
     NodeList& out = insertions_.after(ready_);
     fill_gaps(graph_, rewriter_, buffers_.bucket_gradients[b], buffers_.layout.alignment, nodes_,
@@ -184,13 +203,19 @@ class Collectives {
     append(out, scattered_);
     graph::CollectivePair pair =
         rewriter_.collective(RT_REDUCE_SCATTER, RT_SUM, buffers_.bucket_gradients[b], received,
-                             kGradientsCommunicator, layer);
+                             options_.partitions_communicator(), layer);
     out.push_back(std::move(pair.start));
     scattered_.push_back(std::move(pair.wait));
     if (options_.accumulate) {
       const ValueId sum = rewriter_.temporary(own, {part});
       scattered_.push_back(rewriter_.add(own, received, sum, layer));
       scattered_.push_back(rewriter_.copy(sum, own, layer));
+    }
+    if (options_.reduce && options_.has_replicas()) {
+      graph::CollectivePair reduce =
+          rewriter_.collective(RT_ALL_REDUCE, RT_SUM, own, own, kReplicasCommunicator, layer);
+      scattered_.push_back(std::move(reduce.start));
+      waits_.push_back(std::move(reduce.wait));
     }
     if (!options_.overlap) append(out, scattered_);
   }

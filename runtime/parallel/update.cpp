@@ -74,7 +74,7 @@ class Update {
   }
 
   Bucket own_partition(const Bucket& bucket) const {
-    return partitioned() ? bucket.partition(options_.rank, options_.world_size) : bucket;
+    return partitioned() ? bucket.partition(options_.partition(), options_.partitions()) : bucket;
   }
 
   // The fraction of the flat buffer that `part` is, and so of the time of an update of all of it.
@@ -109,7 +109,7 @@ class Update {
   void update_bucket(size_t b, const NodeList& updates) {
     const Bucket& bucket = buffers_.layout.buckets[b];
     const Bucket part = own_partition(bucket);
-    const uint64_t state = partitioned() ? bucket.begin / options_.world_size : bucket.begin;
+    const uint64_t state = partitioned() ? bucket.begin / options_.partitions() : bucket.begin;
     const bool gathers = partitioned() && !options_.zero_partitions(3) && !updates.empty();
     size_t group = 0;  // of the next optimizer
     for (const Node& node : updates) {
@@ -120,9 +120,10 @@ class Update {
       if (is_optimizer(node)) ++group;
     }
     if (!gathers) return;
-    graph::CollectivePair gather = rewriter_.collective(
-        RT_ALL_GATHER, 0, view(buffers_.parameters, part.begin, part),
-        view(buffers_.parameters, bucket.begin, bucket), kGradientsCommunicator, "parameters");
+    graph::CollectivePair gather =
+        rewriter_.collective(RT_ALL_GATHER, 0, view(buffers_.parameters, part.begin, part),
+                             view(buffers_.parameters, bucket.begin, bucket),
+                             options_.partitions_communicator(), "parameters");
     gather.start.phase = gather.wait.phase = Phase::kUpdate;
     graph_.nodes.push_back(std::move(gather.start));
     gathers_.push_back(std::move(gather.wait));
@@ -150,8 +151,8 @@ class Update {
       for (ValueId v : node.inputs) {
         if (!is_update(node) || !is_flat_state(v)) continue;
         graph_.resize(
-            v, {static_cast<int64_t>(buffers_.layout.bytes / element_) / options_.world_size});
-        for (uint64_t& cut : graph_.value(v).cuts) cut /= options_.world_size;
+            v, {static_cast<int64_t>(buffers_.layout.bytes / element_) / options_.partitions()});
+        for (uint64_t& cut : graph_.value(v).cuts) cut /= options_.partitions();
       }
     }
   }
@@ -165,8 +166,8 @@ class Update {
       square_sum(node);
     } else if (partitioned() && kind_of(graph_, node) == Kind::kGradientScale) {
       const ValueId total = rewriter_.temporary(node.inputs[0], {1});
-      const graph::CollectivePair all = rewriter_.collective(RT_ALL_REDUCE, RT_SUM, node.inputs[0],
-                                                             total, kGradientsCommunicator, "norm");
+      const graph::CollectivePair all = rewriter_.collective(
+          RT_ALL_REDUCE, RT_SUM, node.inputs[0], total, options_.partitions_communicator(), "norm");
       node.inputs[0] = total;
       for (const Node& n : {all.start, all.wait, node}) graph_.nodes.push_back(n);
     } else if ((partitioned() || is_cut()) && !node.inputs.empty() &&
@@ -191,8 +192,8 @@ class Update {
     const bool joins = options_.zero_partitions(2) || !partitioned();
     const std::vector<uint64_t>& cuts = graph_.value(buffers_.gradients).cuts;
     std::vector<Held> pieces;
-    for (const Held& h : held(buffers_.layout, range, partitioned() ? options_.rank : 0,
-                              partitioned() ? options_.world_size : 1)) {
+    for (const Held& h : held(buffers_.layout, range, partitioned() ? options_.partition() : 0,
+                              partitioned() ? options_.partitions() : 1)) {
       const bool follows = joins && !pieces.empty() &&
                            pieces.back().at + pieces.back().end - pieces.back().begin == h.at &&
                            !std::binary_search(cuts.begin(), cuts.end(), h.at);

@@ -48,7 +48,7 @@ class Gather {
     NodeList updates = graph::take_updates(nodes);
     for (size_t i = 0; i < nodes.size(); ++i) plan(nodes[i], i);
     for (const auto& [flat, layout] : layouts_)
-      shrink_to_partition(graph_, flat, *layout, options_.world_size);
+      shrink_to_partition(graph_, flat, *layout, options_.partitions());
     NodeList out;
     for (size_t i = 0; i < nodes.size(); ++i) {
       emit_gathers(i, nodes[i].phase, out);
@@ -114,10 +114,10 @@ class Gather {
     const std::string name =
         name_of(graph_.value(g.bucket.flat).name, layout(g.bucket), g.bucket.index);
     g.whole = rewriter_.value(name, ValueKind::kTemporary, g.bucket.flat, {count});
-    const ValueId own = rewriter_.view(g.bucket.flat, bucket.begin / options_.world_size,
-                                       count / options_.world_size);
-    graph::CollectivePair pair =
-        rewriter_.collective(RT_ALL_GATHER, 0, own, g.whole, kGradientsCommunicator, name);
+    const ValueId own = rewriter_.view(g.bucket.flat, bucket.begin / options_.partitions(),
+                                       count / options_.partitions());
+    graph::CollectivePair pair = rewriter_.collective(RT_ALL_GATHER, 0, own, g.whole,
+                                                      options_.partitions_communicator(), name);
     pair.start.phase = phase;
     out.push_back(std::move(pair.start));
     g.wait = std::move(pair.wait);

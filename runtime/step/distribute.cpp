@@ -18,6 +18,7 @@ parallel::DistributeOptions options(const StepInput& input, const StepValues& va
   if (values.pipeline) o.pipeline = &*values.pipeline;
   o.rank = batch.rank;
   o.world_size = batch.world_size;
+  o.zero_ranks = input.strategy.mesh.zero_ranks;
   o.overlap = data.overlap;
   if (form.update() || data.zero_stage > 1) o.zero_stage = data.zero_stage;
   o.sync_batch_norm = data.sync_batch_norm;

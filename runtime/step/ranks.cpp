@@ -43,7 +43,13 @@ parallel::Mesh mesh_of(const config::Parallelism& p, int world_size) {
                              " ranks; start " + to_string((world_size / model + 1) * model) +
                              " ranks (--nproc), or choose degrees whose product divides " + ranks);
   }
-  const parallel::Mesh mesh{world_size / model, p.tensor, p.pipeline};
+  const parallel::Mesh mesh{world_size / model, p.tensor, p.pipeline, p.zero_ranks};
+  if (mesh.data % mesh.partitions() != 0) {
+    throw ConfigurationError("parallelism.zero_ranks is " + to_string(p.zero_ranks) +
+                             ", which does not divide the " + to_string(mesh.data) +
+                             " ranks of the data axis; expected a divisor of them, such as the "
+                             "ranks of a machine, or 0");
+  }
   if (p.data != -1 && p.data != mesh.data) {
     throw ConfigurationError("parallelism.data is " + to_string(p.data) + ", but " + ranks +
                              " ranks with tensor = " + to_string(p.tensor) +

@@ -56,6 +56,12 @@ struct Strategy {
   bool model_parallel() const { return mesh.tensor * mesh.pipeline > 1; }
   // Whether ZeRO stage `stage` applies.
   bool zero_partitions(int stage) const { return data.zero_stage >= stage && batch.world_size > 1; }
+  // The ZeRO partition of this rank, and the communicator of those that together have them all.
+  int partition() const { return place.data % mesh.partitions(); }
+  int partitions_communicator() const {
+    return mesh.replicas() > 1 ? parallel::kPartitionsCommunicator
+                               : parallel::kGradientsCommunicator;
+  }
 };
 
 }  // namespace runtime::step

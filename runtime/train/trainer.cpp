@@ -160,8 +160,8 @@ void Trainer::State::agree(const data::Batch& batch, const std::vector<StepForm>
     // Only collectives of the data axis are compared, because the sizes of those of the tensor and
     // pipeline axes depend on how many samples a rank has.
     const exec::Program& program = *programs.compiled(form).program;
-    for (std::string& item : program.collective_list(parallel::kStatisticsCommunicator))
-      list.push_back(std::move(item));
+    const auto of_data = [](int c) { return parallel::axis_of(c) == parallel::kDataAxis; };
+    for (std::string& item : program.collective_list(of_data)) list.push_back(std::move(item));
   }
   collectives()->compare(
       "collective (of a step of " + std::to_string(batch.global_rows) + " samples)", list,

@@ -50,6 +50,7 @@ log_every_steps = 1
 backend = "gloo"
 rendezvous = "tcp"
 timeout_s = 10
+init_timeout_s = 15
 [device]
 backend = "cpu"
 tune = "off"
@@ -129,6 +130,8 @@ def draw_settings(draw):
     data = draw.choice([1, 2]) if tensor * pipeline > 1 else draw.choice([2, 3, 4])
     zero = draw.choice([0, 1, 2, 3]) if data > 1 and pipeline == 1 else 0
     settings = {"parallelism.tensor": tensor, "parallelism.pipeline": pipeline, "parallelism.zero_stage": zero}
+    if zero and data == 4 and draw.random() < 0.5:
+        settings["parallelism.zero_ranks"] = 2
     if data == 3:
         settings["training.global_batch_size"] = 12
     return data * tensor * pipeline, settings
@@ -151,7 +154,7 @@ def run_seed(runtime, seed):
             host = draw.choice(hosts)
             victims = draw.choice([[draw.randrange(ranks)], [i for i in range(ranks) if hosts[i] == host], list(range(ranks))])
             processes = job.start()
-            job.wait_for(draw.randint(job.newest(), STEPS - 1), processes)
+            job.wait_for(draw.randint(min(job.newest(), STEPS - 1), STEPS - 1), processes)
             time.sleep(draw.uniform(0, 0.02))
             for victim in victims:
                 processes[victim].kill()

@@ -78,12 +78,16 @@ class Collect {
                       const std::string& buffer, const parallel::FlatLayout& layout,
                       const HeldParameter& p) {
     const Slice slice = slice_of(p);
-    for (const parallel::Held& h : parallel::held(layout, {p.offset, p.offset + p.bytes},
-                                                  setup_.rank(), setup_.world_size())) {
+    const step::Strategy& strategy = setup_.strategy;
+    const bool first_copy = strategy.place.data < strategy.mesh.partitions();
+    for (const parallel::Held& h :
+         parallel::held(layout, {p.offset, p.offset + p.bytes}, strategy.partition(),
+                        strategy.mesh.partitions())) {
       Slice part = slice;
       part.begin = static_cast<int64_t>((h.begin - p.offset) / element_);
       part.end = static_cast<int64_t>((h.end - p.offset) / element_);
-      add({name, setup_.dtype(), part, storage.find(buffer, h.at), first_of_tensor_axis(slice)});
+      add({name, setup_.dtype(), part, storage.find(buffer, h.at),
+           first_copy && first_of_tensor_axis(slice)});
     }
   }
 

@@ -12,9 +12,9 @@ void WeightAverage::start() {
   const std::vector<std::byte> weights = model_.read_buffer(step::kParameters);
   if (weights.size() == storage.bytes(step::kAverage))
     return model_.write_buffer(step::kAverage, 0, weights);
-  for (const parallel::Held& h :
-       parallel::held(model_.values().buffers.layout, {0, weights.size()}, model_.setup().rank(),
-                      model_.setup().world_size())) {
+  for (const parallel::Held& h : parallel::held(model_.values().buffers.layout, {0, weights.size()},
+                                                model_.setup().strategy.partition(),
+                                                model_.setup().strategy.mesh.partitions())) {
     const auto from = weights.begin() + static_cast<std::ptrdiff_t>(h.begin);
     model_.write_buffer(step::kAverage, h.at,
                         {from, from + static_cast<std::ptrdiff_t>(h.end - h.begin)});

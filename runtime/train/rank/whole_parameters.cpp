@@ -27,8 +27,8 @@ void WholeParameters::write_canonical(const HeldParameter& held, std::vector<std
   // Each ZeRO partition will be on one rank only, so all must come from the same file: rank 0's.
   setup.collectives()->broadcast(bytes.data(), bytes.size(), 0, parallel::kGradientsCommunicator);
   for (const parallel::Held& h :
-       parallel::held(*held.layout, {held.offset, held.offset + bytes.size()}, setup.rank(),
-                      setup.world_size())) {
+       parallel::held(*held.layout, {held.offset, held.offset + bytes.size()},
+                      setup.strategy.partition(), setup.strategy.mesh.partitions())) {
     const std::byte* const from = bytes.data() + (h.begin - held.offset);
     model_.write_buffer(held.buffer, h.at, {from, from + (h.end - h.begin)});
   }
@@ -46,12 +46,12 @@ std::vector<std::byte> WholeParameters::flat_bytes(const std::string& buffer,
 std::vector<std::byte> WholeParameters::gathered(const std::string& buffer,
                                                  const parallel::FlatLayout& layout) {
   const RankSetup& setup = model_.setup();
-  const std::vector<std::byte> own =
-      model_.read_buffer(buffer, 0, layout.bytes / setup.world_size());
+  const int partitions = setup.strategy.mesh.partitions();
+  const std::vector<std::byte> own = model_.read_buffer(buffer, 0, layout.bytes / partitions);
   std::vector<std::byte> all(layout.bytes);
   setup.collectives()->all_gather(own.data(), all.data(), own.size(),
-                                  parallel::kGradientsCommunicator);
-  return parallel::join_shards(all, layout, setup.world_size());
+                                  setup.strategy.partitions_communicator());
+  return parallel::join_shards(all, layout, partitions);
 }
 
 std::vector<std::byte> WholeParameters::unscaled(std::vector<std::byte> gradients) {

@@ -82,6 +82,8 @@ def mesh(r):
         parallelism["zero_stage"] = r.choice((0, 1))
     elif plain and parallelism["zero_stage"] < 2 and r.random() < 0.2:
         parallelism["share"] = "by_speed"
+    if parallelism["zero_stage"] and not deterministic and r.random() < 0.5:
+        parallelism["zero_ranks"] = r.choice([d for d in range(2, data + 1) if data % d == 0] or [0])
     if r.random() < 0.2:
         parallelism["data"] = data
     return data * tensor * pipeline, parallelism, deterministic

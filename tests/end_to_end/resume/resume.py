@@ -231,7 +231,8 @@ def meshes(runs, _):
     four = ["--nproc", "4", "--set", "parallelism.zero_stage=2", "--set", "parallelism.tensor=2"]
     pipeline = ["--nproc", "4", "--set", "parallelism.pipeline=2", "--set", "parallelism.zero_stage=1"]
     ways = [("four", four), ("one", []), ("two", ["--nproc", "2"]), ("eight", ["--nproc", "8"]),
-            ("zero3", ["--nproc", "2", "--set", "parallelism.zero_stage=3"])]
+            ("zero3", ["--nproc", "2", "--set", "parallelism.zero_stage=3"]),
+            ("copies", ["--nproc", "4", "--set", "parallelism.zero_stage=3", "--set", "parallelism.zero_ranks=2"])]
     worst = max(resume_meshes(runs, "", four, ways),
                 resume_meshes(runs, "plain-", pipeline, [("pipeline", pipeline), ("one", []), ("four", four)]))
     print(f"saved by 2 x 2 ranks, ZeRO 2 and pipeline, resumed by 1, 2, 4 and 8 of other meshes: losses within {worst:.1e}")

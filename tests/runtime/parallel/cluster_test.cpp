@@ -18,8 +18,8 @@ constexpr uint64_t kBytes = 1'000'000;
 TEST(Cluster, NeighboursOfTheTensorAxisShareANode) {
   const Cluster cluster{8, kInside, kBetween};
   const Mesh mesh{16, 4, 2};  // 128 ranks on 16 nodes
-  EXPECT_EQ(widest_group(mesh, kTensorAxis, cluster).nodes, 1);
-  const Group data = widest_group(mesh, kDataAxis, cluster);
+  EXPECT_EQ(widest_group(mesh, kTensorCommunicator, cluster).nodes, 1);
+  const Group data = widest_group(mesh, kGradientsCommunicator, cluster);
   EXPECT_EQ(data.ranks, 16);
   EXPECT_EQ(data.nodes, 8);
   EXPECT_EQ(data.per_node(), 2);
@@ -30,13 +30,13 @@ TEST(Cluster, NeighboursOfTheTensorAxisShareANode) {
 // A group that begins in the middle of a node lies on one node more than the first one.
 TEST(Cluster, TheGroupOnMostNodesCounts) {
   const Cluster cluster{4, kInside, kBetween};
-  EXPECT_EQ(widest_group({4, 3, 1}, kTensorAxis, cluster).nodes, 2);
+  EXPECT_EQ(widest_group({4, 3, 1}, kTensorCommunicator, cluster).nodes, 2);
   EXPECT_EQ(widest_pair({3, 1, 2}, 0, 1, cluster).nodes, 2);
 }
 
 TEST(Cluster, OneNodeCostsWhatItsLinkCosts) {
   for (const int32_t kind : {RT_ALL_REDUCE, RT_BROADCAST, RT_ALL_TO_ALL, RT_SEND}) {
-    const Group group = widest_group({6, 1, 1}, kDataAxis, one_node(kInside));
+    const Group group = widest_group({6, 1, 1}, kGradientsCommunicator, one_node(kInside));
     EXPECT_EQ(collective_seconds(kind, kBytes, group, one_node(kInside)),
               collective_seconds(kind, kBytes, 6, kInside));
     EXPECT_EQ(bytes_between_nodes(kind, kBytes, group), 0);
@@ -82,7 +82,9 @@ TEST(Cluster, GroupsOfRandomMeshesAreThoseOfTheirRanks) {
   for (int i = 0; i < 200; ++i) {
     const Mesh mesh{number(8), number(6), number(4)};
     const Cluster cluster{number(9), kInside, kBetween};
-    for (int axis = 0; axis < kAxes; ++axis) {
+    for (const int communicator :
+         {kGradientsCommunicator, kTensorCommunicator, kPipelineCommunicator}) {
+      const int axis = axis_of(communicator);
       size_t most = 0;
       for (int rank = 0; rank < mesh.size(); ++rank) {
         std::set<int> nodes;
@@ -96,7 +98,7 @@ TEST(Cluster, GroupsOfRandomMeshesAreThoseOfTheirRanks) {
         }
         most = std::max(most, nodes.size());
       }
-      EXPECT_EQ(widest_group(mesh, axis, cluster).nodes, static_cast<int>(most));
+      EXPECT_EQ(widest_group(mesh, communicator, cluster).nodes, static_cast<int>(most));
     }
   }
 }

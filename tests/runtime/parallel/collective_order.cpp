@@ -15,8 +15,6 @@ using graph::Collective;
 using graph::Graph;
 using graph::Node;
 
-constexpr int kCommunicators = 4;
-
 struct Call {
   Collective what;
   int64_t sent = -1, received = -1;  // number of elements; -1: no such buffer
@@ -95,13 +93,9 @@ class Play {
  private:
   // The ranks that share a communicator with `rank`, in their order.
   std::vector<Rank*> members(const Rank& rank, int communicator) {
-    const int axis = axis_of(communicator);
     std::vector<Rank*> list;
-    for (int i = 0; i < mesh_.degree(axis); ++i) {
-      MeshPlace place = rank.place;
-      (axis == kDataAxis ? place.data : axis == kTensorAxis ? place.tensor : place.pipeline) = i;
-      list.push_back(&ranks_[mesh_.rank_of(place)]);
-    }
+    for (const int member : mesh_.members(communicator, mesh_.rank_of(rank.place)))
+      list.push_back(&ranks_[member]);
     return list;
   }
 

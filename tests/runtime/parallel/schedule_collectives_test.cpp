@@ -107,6 +107,34 @@ TEST(Distribute, ZeroScattersGradientsAndGathersParameters) {
   EXPECT_EQ(updates, kParameters);
 }
 
+// The partition of a bucket goes to the copies while the next bucket is computed.
+TEST(Distribute, PartitionsWithCopiesAreReducedTwice) {
+  HandMadeStep s = bucket_step(4);
+  distribute(s.graph, s.buffers, s.inputs,
+             {.rank = 3, .world_size = 4, .zero_stage = 1, .zero_ranks = 2});
+  std::vector<std::string> collectives;
+  for (const Node& n : s.graph.nodes) {
+    if (n.op == RT_OP_SGD) {
+      EXPECT_EQ(s.graph.value(n.inputs[1]).dims, (graph::Dims{32}));
+      EXPECT_EQ(s.graph.value(n.inputs[1]).offset % 256, 128u);  // the second half
+    }
+    if (!n.collective || n.layer == "loss") continue;
+    const std::string kind = n.collective->kind == RT_REDUCE_SCATTER ? "scatter"
+                             : n.collective->kind == RT_ALL_REDUCE   ? "reduce"
+                                                                     : "gather";
+    collectives.push_back((n.collective->wait ? "wait " : "") + kind + " " +
+                          std::to_string(n.collective->communicator));
+  }
+  const std::string scatter = "scatter " + std::to_string(kPartitionsCommunicator),
+                    reduce = "reduce " + std::to_string(kReplicasCommunicator),
+                    gather = "gather " + std::to_string(kPartitionsCommunicator), wait = "wait ";
+  EXPECT_EQ(collectives,
+            (std::vector<std::string>{scatter, wait + scatter, reduce, scatter, wait + scatter,
+                                      reduce, scatter, wait + scatter, reduce, wait + reduce,
+                                      gather, wait + reduce, gather, wait + reduce, gather,
+                                      wait + gather, wait + gather, wait + gather}));
+}
+
 TEST(Distribute, MicroStepsReduceNothing) {
   HandMadeStep s = bucket_step(2);
   distribute(s.graph, s.buffers, s.inputs, {.world_size = 2, .accumulate = true, .reduce = false});

@@ -195,6 +195,12 @@ struct RandomMesh {
                 {"parallelism.sync_batch_norm", r.one_of({"true", "false"})},
                 {"comm.overlap", r.one_of({"true", "false"})},
                 {"comm.bucket_mb", r.one_of({"0.0005", "25.0"})}};
+    if (r.number(1, 5) > 1) return;
+    mesh.data = 4;
+    mesh.zero_ranks = 2;
+    settings.push_back({"training.global_batch_size", std::to_string(r.number(4, 25))});
+    settings.push_back({"parallelism.zero_stage", "1"});
+    settings.push_back({"parallelism.zero_ranks", "2"});
   }
 };
 

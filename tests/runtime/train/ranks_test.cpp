@@ -102,6 +102,33 @@ TEST_P(Forms, EqualsOneRank) {
   expect_close(kSmallLeNet, GetParam().settings, kFloat64Tolerance, 10, {2, 3});
 }
 
+// Neighbours divide what ZeRO divides, and the others have copies of it.
+TEST(RanksJob, PartitionsMayHaveCopies) {
+  struct Way {
+    int ranks, zero_ranks;
+    Settings more;
+  };
+  const Settings overlap_off = {{"comm.overlap", "false"}},
+                 micro_steps = {{"training.micro_batch_size", "1"}},
+                 tensor = {{"parallelism.tensor", "2"}};
+  for (const Settings& rule : {kMomentum + kManyBuckets, kAdamw + kClip + kManyBuckets}) {
+    const Trace one = trace(kSmallLeNet, 1, 10, rule);
+    for (const char* const stage : {"1", "2", "3"}) {
+      for (const Way& way : {Way{4, 2, {}}, Way{6, 2, {}}, Way{6, 3, overlap_off},
+                             Way{4, 2, micro_steps}, Way{4, 4, {}}, Way{8, 2, tensor}}) {
+        const Settings zero = {{"parallelism.zero_stage", stage},
+                               {"parallelism.zero_ranks", std::to_string(way.zero_ranks)},
+                               {"debug.check_replicas_every", "1"}};
+        const Trace found = trace(kSmallLeNet, way.ranks, 10, rule + zero + way.more);
+        const Difference d = largest_difference(found, one);
+        EXPECT_LT(d.relative, kFloat64Tolerance)
+            << "stage " << stage << ", " << way.ranks << " ranks by " << way.zero_ranks << ": "
+            << d.name;
+      }
+    }
+  }
+}
+
 // Without sync_batch_norm each rank has its own statistics, but dropout masks and the penalty of a
 // layer must not depend on the number of ranks.
 const std::string kDropoutAndL2 = R"(
