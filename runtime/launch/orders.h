@@ -8,6 +8,10 @@
 
 namespace runtime::launch {
 
+// The exit code of a launcher that another one has started: one of its own ranks was lost, not one
+// elsewhere.
+inline constexpr int kLostOwnRank = 32;
+
 // An order is a line. kSignal ("signal <number>") is what a signal to the launcher would be, and
 // SIGKILL ends its ranks at once. The others ("lost <rank> <what has happened>", "told ...") are
 // about a rank that another launcher has started: it is gone, or has ended because it was told that

@@ -18,6 +18,7 @@
 #include "runtime/error.h"
 #include "runtime/launch/environment.h"
 #include "runtime/launch/job_board.h"
+#include "runtime/launch/orders.h"
 #include "runtime/launch/rendezvous_folder.h"
 #include "runtime/launch/slots.h"
 #include "runtime/launch/supervisor.h"
@@ -161,11 +162,12 @@ using MakeSpecs =
 // The attempts to run one job.
 class ProcessJob {
  public:
+  // `machines`: those of launch_launchers(); nullptr: the processes are ranks.
   ProcessJob(const LaunchOptions& options, const MakeSpecs& make_specs,
-             bool launches_launchers = false)
+             const Machines* machines = nullptr)
       : options_(options),
         make_specs_(make_specs),
-        launches_launchers_(launches_launchers),
+        machines_(machines),
         slots_(options.ranks, options.elastic.min_ranks, options.elastic.replica) {}
 
   int run() {
@@ -173,7 +175,8 @@ class ProcessJob {
     Ending ending = attempt();
     while (goes_on(ending)) ending = attempt();
     if (ending.exit_code == 0 && ending.output_error != 0) throw lost_output(ending.output_error);
-    return ending.exit_code;
+    const bool own = options_.share && !ending.asked && ending.lost >= 0;
+    return own && ending.exit_code == kLostRank ? kLostOwnRank : ending.exit_code;
   }
 
  private:
@@ -197,7 +200,7 @@ class ProcessJob {
     }
     Ending ending = supervise(make_specs_(slots_, folder), signals_, supervision);
     // A shell says so if there is no such program on the machine, or none that may be executed.
-    if (launches_launchers_ && (ending.exit_code == 126 || ending.exit_code == 127))
+    if (machines_ != nullptr && (ending.exit_code == 126 || ending.exit_code == 127))
       ending.exit_code = static_cast<int>(ExitCode::kConfiguration);
     // If the user has asked the ranks to stop, their exit codes are kept as they are.
     if (!ending.asked && !is_documented(ending.exit_code)) ending.exit_code = kLostRank;
@@ -223,8 +226,12 @@ class ProcessJob {
     if (!is_loss(ending)) return false;
     if (restarts_ < options_.max_restarts) {
       std::fprintf(stderr, "restart %d of %d\n", ++restarts_, options_.max_restarts);
-      if (launches_launchers_) pause();
+      if (machines_ != nullptr) pause();
       return true;
+    }
+    if (machines_ != nullptr) {
+      restarts_ = 0;
+      return ending.lost >= 0 && machines_->leave_out(ending.lost);
     }
     return is_elastic() && leave_out(ending.lost);
   }
@@ -269,7 +276,7 @@ class ProcessJob {
 
   const LaunchOptions& options_;
   const MakeSpecs& make_specs_;
-  const bool launches_launchers_;
+  const Machines* const machines_;
   const Signals signals_;
   Slots slots_;
   int restarts_ = 0;      // with the present slots
@@ -300,11 +307,15 @@ int launch_mpi(const LaunchOptions& options) {
   return ProcessJob(options, specs).run();
 }
 
-int launch_launchers(const LaunchOptions& options, const std::vector<ChildSpec>& launchers) {
-  system::require_descriptors(3 * launchers.size() + 12,
-                              "the launcher on " + std::to_string(launchers.size()) + " machines");
-  const auto specs = [&](const Slots&, const RendezvousFolder&) { return launchers; };
-  return ProcessJob(options, specs, /*launches_launchers=*/true).run();
+int launch_launchers(const LaunchOptions& options, const Machines& machines) {
+  const auto specs = [&](const Slots&, const RendezvousFolder&) {
+    std::vector<ChildSpec> launchers = machines.launchers();
+    system::require_descriptors(
+        3 * launchers.size() + 12,
+        "the launcher on " + std::to_string(launchers.size()) + " machines");
+    return launchers;
+  };
+  return ProcessJob(options, specs, &machines).run();
 }
 
 void end_with_parent() { prctl(PR_SET_PDEATHSIG, SIGKILL); }

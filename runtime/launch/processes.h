@@ -67,11 +67,21 @@ int launch_processes(const LaunchOptions& options);
 // Does the same through `mpiexec -n <ranks>`, which starts the ranks itself and owns their output.
 int launch_mpi(const LaunchOptions& options);
 
-// Runs launchers on other machines, or what starts them, as launch_processes() runs ranks:
-// `launchers` has a process with an input (ChildSpec::input) for each machine, and the first of its
-// ranks. Of the options only those about time and restarts are used. After a failure the launchers
-// end their ranks themselves; those that have not within `saving` are ended.
-int launch_launchers(const LaunchOptions& options, const std::vector<ChildSpec>& launchers);
+// The machines of a job.
+struct Machines {
+  // Returns a process with an input (ChildSpec::input) for each machine, with the first of its
+  // ranks.
+  std::function<std::vector<ChildSpec>()> launchers;
+  // Leaves out the machine of a rank that is lost, or puts another one in its place; says so.
+  // Returns false if the job cannot go on without it.
+  std::function<bool(int rank)> leave_out;
+};
+
+// Runs launchers on other machines, or what starts them, as launch_processes() runs ranks. Of the
+// options only those about time and restarts are used; after the last restart a machine is left
+// out, and the count begins again. After a failure the launchers end their ranks themselves; those
+// that have not within `saving` are ended.
+int launch_launchers(const LaunchOptions& options, const Machines& machines);
 
 // Makes this process, which is a rank of an MPI launcher, end when that launcher is gone. (Open
 // MPI's ranks outlive an mpirun that was killed by SIGKILL.)

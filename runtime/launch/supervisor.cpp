@@ -27,6 +27,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kCodeOfLostRank = static_cast<int>(ExitCode::kCommunication);
 // The cause of the end of a job of so many ranks is said once more, as the last line.
 constexpr size_t kManyRanks = 9;
+constexpr int kElsewhere = -2;        // another launcher has said that one of its ranks is lost
 constexpr int kLostConnection = 255;  // as ssh ends
 constexpr int kStops[] = {SIGINT, SIGTERM, SIGHUP, kAfterCheckpoint};
 
@@ -34,14 +35,16 @@ constexpr int kStops[] = {SIGINT, SIGTERM, SIGHUP, kAfterCheckpoint};
 struct Status {
   bool killed = false;
   int value = 0;
+  bool lost_own_rank = false;  // a launcher elsewhere has ended with kLostOwnRank
 
   explicit Status(int status)
       : killed(WIFSIGNALED(status)), value(killed ? WTERMSIG(status) : WEXITSTATUS(status)) {}
-  int exit_code() const { return killed ? kCodeOfLostRank : value; }
+  int exit_code() const { return killed || lost_own_rank ? kCodeOfLostRank : value; }
   // Exit code 4 means that the rank has lost another one; any other failure is nearer to the cause.
   static Status of_consequence() { return Status(W_EXITCODE(kCodeOfLostRank, 0)); }
   bool is_consequence() const { return !killed && value == kCodeOfLostRank; }
   std::string text() const {
+    if (lost_own_rank) return "has lost one of its ranks";
     if (!killed) return "ended with exit code " + std::to_string(value);
     const char* name = sigabbrev_np(value);
     return "was killed by signal " + std::to_string(value) +
@@ -106,7 +109,7 @@ class Supervisor {
   std::optional<Clock::time_point> first_end_;  // when the first process ended with 0
   std::optional<Status> cause_;
   std::string cause_text_;      // "rank 2 (pid 123) was killed by signal 9 (SIGKILL)"
-  int lost_ = -1;               // Ending::lost
+  int lost_ = -1;               // Ending::lost, or kElsewhere
   bool found_stopped_ = false;  // a rank for which others have probably waited in vain was stopped
   int asked_ = 0;               // the first signal that the user has sent
   int stops_ = 0;               // number of such signals
@@ -196,6 +199,7 @@ void Supervisor::obey(const Order& order) {
       options_.on_loss(order.number, order.text, order.kind == Order::Kind::kTold);
     cause_ = Status::of_consequence();
     cause_text_ = order.text;
+    if (lost_ < 0) lost_ = kElsewhere;
     fail();
   } else if (order.number == SIGKILL) {
     if (++stops_ == 1) asked_ = SIGTERM;
@@ -271,6 +275,7 @@ void Supervisor::judge(const Child& child, Status status) {
     return;
   }
   if (cause_ && (!cause_->is_consequence() || status.is_consequence())) return;
+  status.lost_own_rank = child.leads_elsewhere() && !status.killed && status.value == kLostOwnRank;
   const std::string text = child.name + " (pid " + std::to_string(child.pid) + ") " + status.text();
   err_.add("error: " + text + "\n");
   if (asked_ != 0 && child.leads_elsewhere() && status.exit_code() == kLostConnection) {
@@ -313,7 +318,7 @@ void Supervisor::end_children(Phase phase, std::optional<int> signal) {
   phase_ = phase;
   deadline_ = Clock::now() + kTermination;
   // The others have noticed that a rank is gone, and ended: it is the one that still runs.
-  if (lost_ < 0 && cause_ && children_.size() == 1) lost_ = children_[0].rank;
+  if (lost_ == -1 && cause_ && children_.size() == 1) lost_ = children_[0].rank;
   for (const Child& child : children_)
     launch::send(child, signal.value_or(child.leads_elsewhere() ? SIGKILL : child.end_signal));
 }
@@ -403,7 +408,7 @@ Ending Supervisor::run(const std::vector<ChildSpec>& specs) {
   ending.exit_code = only_stopped ? stopped_ : cause_->exit_code();
   ending.asked = asked_ != 0;
   ending.regroups = regroup_.asked && !ending.asked && ending.exit_code == kEndedAfterCheckpoint;
-  ending.lost = lost_;
+  ending.lost = std::max(lost_, -1);
   ending.output_error = out_.error();
   return ending;
 }

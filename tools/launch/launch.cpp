@@ -7,12 +7,12 @@
 #include <cctype>
 #include <chrono>
 #include <cstdlib>
+#include <iostream>
 #include <map>
 #include <numeric>
 #include <string_view>
 
 #include "runtime/error.h"
-#include "runtime/launch/nonce.h"
 #include "runtime/launch/processes.h"
 #include "runtime/launch/sockets.h"
 #include "tools/launch/assignment.h"
@@ -42,7 +42,7 @@ std::map<std::string, std::string> variables_for(const Arguments& arguments) {
     variables[name] = value;
   }
   if (!variables.contains("RUNTIME_SECRET") && !variables.contains("RUNTIME_SECRET_FILE"))
-    variables["RUNTIME_SECRET"] = runtime::launch::make_nonce();
+    variables["RUNTIME_SECRET"] = arguments.secret;
   return variables;
 }
 
@@ -107,7 +107,7 @@ std::vector<runtime::launch::ChildSpec> agents_of(const Arguments& arguments) {
     assignment.rendezvous = kTcp + assignment.rendezvous;
   check_rendezvous(arguments, assignment.rendezvous);
   assignment.save_timeout_s = arguments.save_timeout_s;
-  assignment.launch_id = runtime::launch::make_nonce();
+  assignment.launch_id = arguments.launch_id;
   assignment.log_folder = arguments.log_folder;
   std::vector<runtime::launch::ChildSpec> agents;
   for (const Host& host : arguments.hosts) {
@@ -136,11 +136,50 @@ std::vector<runtime::launch::ChildSpec> agents_of(const Arguments& arguments) {
   return agents;
 }
 
-int run_on_hosts(const Arguments& arguments) {
+bool leave_out(Arguments& arguments, int rank) {
+  size_t lost = 0;
+  for (int next = 0; lost < arguments.hosts.size(); ++lost) {
+    next += arguments.hosts[lost].ranks;
+    if (rank < next) break;
+  }
+  if (lost == arguments.hosts.size()) return false;
+  const bool elastic = arguments.min_hosts > 0 || !arguments.spares.empty();
+  const std::string name = arguments.hosts[lost].name;
+  if (lost == 0) {
+    if (elastic)
+      std::cerr << "error: " << name
+                << " is the machine of rank 0, which has the store of the job, and is not left "
+                   "out; start again with another first machine that sees the checkpoints\n";
+    return false;
+  }
+  if (!arguments.spares.empty()) {
+    arguments.hosts[lost] = arguments.spares.front();
+    arguments.spares.erase(arguments.spares.begin());
+    std::cerr << arguments.hosts[lost].name << " takes the place of " << name
+              << ", which is lost\n";
+    return true;
+  }
+  const size_t left = arguments.hosts.size() - 1;
+  if (arguments.min_hosts > 0 && left >= static_cast<size_t>(arguments.min_hosts)) {
+    arguments.hosts.erase(arguments.hosts.begin() + static_cast<std::ptrdiff_t>(lost));
+    std::cerr << name << " is left out: " << left << " of " << left + 1 << " machines go on\n";
+    return true;
+  }
+  if (elastic)
+    std::cerr << "error: without " << name << " too few machines are left (" << left
+              << ", and no spare), because --min-hosts is "
+              << (arguments.min_hosts > 0 ? std::to_string(arguments.min_hosts) : "not given")
+              << '\n';
+  return false;
+}
+
+int run_on_hosts(Arguments arguments) {
   runtime::launch::LaunchOptions options;
   options.max_restarts = arguments.max_restarts;
   options.saving = std::chrono::seconds(arguments.save_timeout_s);
-  return runtime::launch::launch_launchers(options, agents_of(arguments));
+  return runtime::launch::launch_launchers(
+      options, {.launchers = [&] { return agents_of(arguments); },
+                .leave_out = [&](int rank) { return leave_out(arguments, rank); }});
 }
 
 }  // namespace tools::launch

@@ -18,7 +18,7 @@ constexpr const char* kSsh =
     "ServerAliveCountMax=3";
 
 struct Options {
-  std::string hosts, host_file, agent = kSsh;
+  std::string hosts, host_file, spares, agent = kSsh;
   int ranks = 1;
   bool serve = false;
   Arguments arguments;
@@ -44,6 +44,11 @@ int run(Options& options) {
         "give the machines of the job either with --hosts a,b or with --host-file FILE");
   a.hosts = options.hosts.empty() ? read_host_file(options.host_file, options.ranks)
                                   : parse_hosts(options.hosts, options.ranks);
+  if (!options.spares.empty()) a.spares = parse_hosts(options.spares, options.ranks);
+  if (a.min_hosts > static_cast<int>(a.hosts.size()))
+    throw runtime::ConfigurationError("--min-hosts: got " + std::to_string(a.min_hosts) +
+                                      ", expected at most the " + std::to_string(a.hosts.size()) +
+                                      " machines of the job");
   if (a.command.empty())
     throw runtime::ConfigurationError(
         "give the command that all ranks run, as in: runtime launch --hosts a,b train CONFIG");
@@ -52,6 +57,20 @@ int run(Options& options) {
   if (a.program.empty()) a.program = trials::runtime_program();
   if (a.folder.empty()) a.folder = std::filesystem::current_path().string();
   return run_on_hosts(a);
+}
+
+// What happens when a machine is lost.
+void add_losses(CLI::App& app, Options& o) {
+  Arguments& a = o.arguments;
+  app.add_option("--max-restarts", a.max_restarts,
+                 "How often all ranks are started again after one was lost; default 0")
+      ->check(runtime::cli::between(a.max_restarts, 0, 1000000));
+  app.add_option("--spares", o.spares,
+                 "Machines that take the places of lost ones, after --max-restarts restarts");
+  app.add_option("--min-hosts", a.min_hosts,
+                 "With how many machines the job goes on when one is lost and no spare is left; "
+                 "default: all")
+      ->check(runtime::cli::positive(a.min_hosts));
 }
 
 int main_of(int argc, char** argv) {
@@ -83,9 +102,7 @@ int main_of(int argc, char** argv) {
   app.add_option("--log-folder", a.log_folder,
                  "A folder on each machine for rank<number>.log with what its ranks print, each "
                  "line behind time and machine");
-  app.add_option("--max-restarts", a.max_restarts,
-                 "How often all ranks are started again after one was lost; default 0")
-      ->check(runtime::cli::between(a.max_restarts, 0, 1000000));
+  add_losses(app, o);
   app.add_option(
          "--save-timeout", a.save_timeout_s,
          "Seconds for which rank 0 may go on saving after a rank was lost; default 1800, as "
@@ -107,6 +124,7 @@ int main_of(int argc, char** argv) {
       "comm.interface=eth0\n"
       "  runtime launch --hosts a:4,b:4 --max-restarts 3 train CONFIG --resume auto --set "
       "comm.interface=ib0\n"
+      "  runtime launch --hosts a,b,c,d --min-hosts 2 --spares e train CONFIG --resume auto\n"
       "  runtime launch --host-file hosts --agent 'ssh -p 2222' train CONFIG");
   app.callback([&] {
     a.command = app.remaining();

@@ -97,10 +97,33 @@ TEST(Agents, GetTheRanksOfTheirHosts) {
     EXPECT_EQ(assignment.variables.at("ASSIGNMENT_TEST"), "2");
     EXPECT_FALSE(assignment.variables.contains("PATH"));
   }
-  // Ranks of another job do not know it.
-  EXPECT_EQ(first.variables.at("RUNTIME_SECRET"), second.variables.at("RUNTIME_SECRET"));
-  EXPECT_NE(read_assignment(*agents_of(arguments)[0].input).variables.at("RUNTIME_SECRET"),
+  // All attempts have one secret, and ranks of another job do not know it.
+  EXPECT_EQ(read_assignment(*agents_of(arguments)[0].input).variables.at("RUNTIME_SECRET"),
             first.variables.at("RUNTIME_SECRET"));
+  EXPECT_EQ(first.variables.at("RUNTIME_SECRET"), second.variables.at("RUNTIME_SECRET"));
+  EXPECT_NE(read_assignment(*agents_of(two_hosts())[0].input).variables.at("RUNTIME_SECRET"),
+            first.variables.at("RUNTIME_SECRET"));
+}
+
+std::vector<std::string> names_of(const Arguments& arguments) {
+  std::vector<std::string> names;
+  for (const Host& host : arguments.hosts) names.push_back(host.name);
+  return names;
+}
+
+TEST(LeaveOut, TakesSparesFirst) {
+  Arguments arguments = two_hosts();  // ranks 0 and 1 on me@a, 2 on b
+  arguments.hosts.push_back({"c", 2});
+  arguments.spares = {{"d", 2}};
+  arguments.min_hosts = 2;
+  EXPECT_TRUE(leave_out(arguments, 4));
+  EXPECT_THAT(names_of(arguments), ElementsAre("me@a", "b", "d"));
+  EXPECT_TRUE(leave_out(arguments, 2));
+  EXPECT_THAT(names_of(arguments), ElementsAre("me@a", "d"));
+  EXPECT_FALSE(leave_out(arguments, 3)) << "two machines are needed";
+  EXPECT_FALSE(leave_out(arguments, 1)) << "rank 0's machine stays";
+  EXPECT_FALSE(leave_out(arguments, 7));
+  EXPECT_THAT(names_of(arguments), ElementsAre("me@a", "d"));
 }
 
 TEST(Agents, MayHaveTheHostAnywhere) {

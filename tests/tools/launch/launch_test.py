@@ -127,6 +127,40 @@ class Launch(unittest.TestCase):
         self.assertIn("restart 1 of 1", err)
         self.assertIn("done: 20000 steps", err)
 
+    def ends_again(self, *args):
+        process = self.started(*args, train=("--max-steps", "300", "--set", "training.epochs=100000", "--resume", "auto"))
+        os.kill(self.rank(1), signal.SIGKILL)
+        out, err = process.communicate(timeout=120)
+        return process.returncode, out, err
+
+    def test_a_machine_is_left_out(self):
+        code, out, err = self.ends_again("a,b,c", "--min-hosts", "2")
+        self.assertEqual(code, 0, err)
+        self.assertRegex(err, r"error: the agent for b \(pid \d+\) has lost one of its ranks")
+        self.assertIn("b is left out: 2 of 3 machines go on", err)
+        self.assertIn("[a] [rank 0] 2 ranks over gloo", err)
+        self.assertIn('"step":300,', out)
+        self.assertEqual(self.left(), 0)
+
+    def test_a_spare_takes_the_place(self):
+        code, out, err = self.ends_again("a,b", "--spares", "d")
+        self.assertEqual(code, 0, err)
+        self.assertIn("d takes the place of b, which is lost", err)
+        self.assertEqual(err.count("[a] [rank 0] 2 ranks over gloo"), 2)
+        self.assertIn('"step":300,', out)
+
+    def test_too_few_machines_are_left(self):
+        code, _, err = self.ends_again("a,b", "--min-hosts", "2")
+        self.assertEqual(code, 4, err)
+        self.assertIn("error: without b too few machines are left (1, and no spare), because --min-hosts is 2", err)
+
+    def test_the_first_machine_stays(self):
+        process = self.started("a,b", "--min-hosts", "1")
+        os.kill(self.rank(0), signal.SIGKILL)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 4, err)
+        self.assertIn("a is the machine of rank 0", err)
+
     def test_ranks_end_with_the_launcher(self):
         process = self.started("a,b")
         process.kill()
