@@ -6,8 +6,15 @@
 
 namespace runtime::launch {
 
+using parallel::axis_of;
+using parallel::kAxisNames;
+using parallel::kCommunicators;
+using parallel::kGradientsCommunicator;
+using parallel::kPartitionsCommunicator;
+using parallel::kReplicasCommunicator;
+using parallel::kStatisticsCommunicator;
+
 watch::Groups groups_of(const parallel::Mesh& mesh) {
-  using namespace parallel;
   watch::Groups groups;
   for (int c = 0; c < kCommunicators; ++c)
     groups.names.push_back("the " + std::string(kAxisNames[axis_of(c)]) + " axis");
