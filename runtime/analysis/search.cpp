@@ -87,14 +87,26 @@ using Change = bool (*)(config::Config& config, const parallel::Mesh& mesh);
 
 bool set_zero(config::Config& config, const parallel::Mesh& mesh, int stage) {
   const bool possible = stage >= 0 && stage <= (mesh.pipeline > 1 ? 1 : 3) && mesh.data > 1;
-  if (possible) config.parallelism.zero_stage = stage;
-  return possible;
+  if (!possible) return false;
+  config.parallelism.zero_stage = stage;
+  if (stage == 0) config.parallelism.zero_ranks = 0;
+  return true;
 }
 bool partition_more(config::Config& config, const parallel::Mesh& mesh) {
   return set_zero(config, mesh, config.parallelism.zero_stage + 1);
 }
 bool partition_less(config::Config& config, const parallel::Mesh& mesh) {
   return set_zero(config, mesh, config.parallelism.zero_stage - 1);
+}
+
+// ZeRO's state is divided among the ranks of a node, and nodes hold copies.
+bool divide_inside_nodes(config::Config& config, const parallel::Mesh& mesh) {
+  config::Parallelism& p = config.parallelism;
+  const int inside = config.cluster.devices_per_node / mesh.tensor;
+  const bool helps = p.zero_stage > 0 && p.zero_ranks != inside && mesh.pipeline == 1;
+  if (!helps || inside < 2 || inside >= mesh.data || mesh.data % inside != 0) return false;
+  p.zero_ranks = inside;
+  return true;
 }
 
 bool halve_micro_batches(config::Config& config, const parallel::Mesh& mesh) {
@@ -148,9 +160,9 @@ bool other_schedule(config::Config& config, const parallel::Mesh& mesh) {
 
 // Those that save memory, the one that costs least first.
 constexpr Change kSavers[] = {partition_more, halve_micro_batches, recompute};
-constexpr Change kMoves[] = {partition_more,       partition_less,   halve_micro_batches,
-                             double_micro_batches, recompute,        keep,
-                             other_schedule<1>,    other_schedule<2>};
+constexpr Change kMoves[] = {
+    partition_more, partition_less, divide_inside_nodes, halve_micro_batches, double_micro_batches,
+    recompute,      keep,           other_schedule<1>,   other_schedule<2>};
 
 class MeshSearch {
  public:
@@ -303,6 +315,7 @@ std::string chosen_keys(const config::Config& config) {
                      ", tensor = " + std::to_string(p.tensor) +
                      ", pipeline = " + std::to_string(p.pipeline) +
                      ", zero_stage = " + std::to_string(p.zero_stage);
+  if (p.zero_ranks > 0) text += ", zero_ranks = " + std::to_string(p.zero_ranks);
   if (p.pipeline > 1)
     text += ", pipeline_schedule = \"" + p.pipeline_schedule + "\", microbatches = " +
             (p.microbatches > 0 ? std::to_string(p.microbatches) : "\"auto\"");

@@ -277,7 +277,8 @@ Section parallelism() {
        key("search", &Parallelism::search,
            "the ranks become the mesh of data, tensor and pipeline that the plan takes for the "
            "fastest of those that fit the memory; plan --world-size shows the table, and with "
-           "cluster.tflops chooses zero_stage, microbatches, pipeline_schedule, micro_batch_size "
+           "cluster.tflops chooses zero_stage, zero_ranks, microbatches, pipeline_schedule, "
+           "micro_batch_size "
            "and "
            "recompute as well")});
 }

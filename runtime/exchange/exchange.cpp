@@ -278,9 +278,10 @@ Exchanged export_model(const config::Config& config, const std::string& weights,
   for (const auto& [name, tensor] : file.file().tensors)
     renamed.tensors[model->tensor_of(name)] = tensor;
   renamed.metadata["format"] = "pt";
-  fs::path tokenizer = config.dataset.tokenizer == "hf" ? config.dataset.tokenizer_path : "";
+  // The tokenizer that the configuration names may have other files.
+  fs::path tokenizer = config.dataset.tokenizer_path;
   if (fs::is_directory(tokenizer)) tokenizer /= "tokenizer.json";
-  const bool has_tokenizer = fs::exists(tokenizer);
+  const bool has_tokenizer = fs::is_regular_file(tokenizer);
   system::write_folder(output, [&](const fs::path& made) {
     data::write_safetensors((made / "model.safetensors").string(), renamed);
     write_text(made / "config.json", model->config().dump(2) + "\n");

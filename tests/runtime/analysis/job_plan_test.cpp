@@ -409,6 +409,38 @@ TEST_F(Search, BeginsPipelinesWithWhatTheyAllow) {
   }
 }
 
+// Nodes hold copies of ZeRO's partitions where the network is slow and the memory is not enough for
+// whole ones.
+TEST_F(Search, DividesInsideNodes) {
+  const train::Settings all = {{"training.global_batch_size", "64"},
+                               {"dataset.samples", "64"},
+                               {"optimizer.name", "\"adamw\""},
+                               {"cluster.nodes", "2"},
+                               {"cluster.devices_per_node", "4"}};
+  config_ = test::parse(train::kSmallLeNet, all + train::Settings{{"parallelism.search", "true"}});
+  Planner p = planner();
+  p.cluster = {4, {1e-6, 1e11, true}, {1e-4, 1e8, true}};
+  const auto plan_with = [&](const char* zero_ranks) {
+    return p.plan(step::resolve_ranks(
+                      test::parse(train::kSmallLeNet,
+                                  all + train::Settings{{"parallelism.zero_stage", "3"},
+                                                        {"parallelism.zero_ranks", zero_ranks}}),
+                      8),
+                  8);
+  };
+  p.sheet = sheet_with(uint64_t{1} << 40);
+  const JobPlan inside = plan_with("4"), over_all = plan_with("0");
+  EXPECT_LT(inside.prediction.times.step(), over_all.prediction.times.step());
+  EXPECT_GT(inside.peak(), over_all.peak());
+  p.sheet = sheet_with(inside.peak());
+  const std::vector<Candidate> list = analysis::search(config_, 8, p);
+  const auto data =
+      std::find_if(list.begin(), list.end(), [](const Candidate& c) { return c.mesh.data == 8; });
+  ASSERT_EQ(data->reason, "");
+  EXPECT_EQ(data->config.parallelism.zero_ranks, 4) << chosen_keys(data->config);
+  EXPECT_LE(data->plan.prediction.times.step(), inside.prediction.times.step());
+}
+
 // A step that another way of cutting it makes shorter is not proposed.
 TEST_F(Search, IsNotSlowerThanAnythingThatItMayChange) {
   const train::Settings all = {{"training.global_batch_size", "16"},
