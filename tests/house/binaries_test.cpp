@@ -46,10 +46,10 @@ const char* const kPrograms[] = {RUNTIME_PROGRAM, RUNTIME_PROGRAM "-verify",
 TEST(Binaries, TheProgramsLinkNoVendorsLibrary) {
   // Builds with sanitizers link further libraries.
   const std::set<std::string> allowed = {
-      "libc",     "libm",     "libstdc++",    "libgcc_s",   "ld-linux-x86-64",  "libz",
-      "libjpeg",  "libpng16", "libfmt",       "libhiredis", "libutf8proc",      "libdeflate",
-      "libonig",  "libpmix",  "libdl",        "libpthread", "ld-linux-aarch64", "libasan",
-      "libubsan", "libtsan",  "libmicrohttpd"};
+      "libc",     "libm",     "libstdc++", "libgcc_s",   "ld-linux-x86-64",  "libz",
+      "libjpeg",  "libpng16", "libfmt",    "libhiredis", "libutf8proc",      "libdeflate",
+      "libonig",  "libpmix",  "libdl",     "libpthread", "ld-linux-aarch64", "libasan",
+      "libubsan", "libtsan"};
   for (const char* program : kPrograms) {
     const std::set<std::string> needed = needed_libraries(program);
     ASSERT_TRUE(needed.contains("libc")) << program << ": readelf of binutils is needed";

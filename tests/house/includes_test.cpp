@@ -201,7 +201,7 @@ const std::map<std::string, std::vector<std::string>> kLibraries = {
     {"netinet/", {"runtime/launch/", "runtime/session/reports/metrics_server.cpp"}},
     {"microhttpd.h", {"runtime/session/reports/metrics_server.cpp"}},
     {"linux/magic.h", {"runtime/launch/file_store.cpp"}},
-    {"dlfcn.h", {"plugins/host/"}},
+    {"dlfcn.h", {"plugins/host/", "runtime/session/reports/metrics_server.cpp"}},
     {"link.h", {"plugins/host/"}},
     {"execinfo.h", {"runtime/cli/crash.cpp"}},
     {"elf.h", {"plugins/check/library.cpp"}},

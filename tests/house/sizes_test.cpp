@@ -31,10 +31,10 @@ constexpr size_t kLongHeaderLines = 150;
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
     {"plugins/host", 4154},     {"plugins/include", 864},    {"plugins/sdk", 2701},
-    {"plugins/validate", 2393}, {"runtime/analysis", 1753},  {"runtime/cli", 3274},
-    {"runtime/config", 4312},   {"runtime/data", 6975},      {"runtime/exchange", 1538},
-    {"runtime/exec", 4079},     {"runtime/graph", 5486},     {"runtime/launch", 5746},
-    {"runtime/model", 2234},    {"runtime/parallel", 3480},  {"runtime/session", 1795},
+    {"plugins/validate", 2393}, {"runtime/analysis", 1764},  {"runtime/cli", 3274},
+    {"runtime/config", 4313},   {"runtime/data", 6975},      {"runtime/exchange", 1538},
+    {"runtime/exec", 4079},     {"runtime/graph", 5486},     {"runtime/launch", 5752},
+    {"runtime/model", 2234},    {"runtime/parallel", 3480},  {"runtime/session", 1823},
     {"runtime/step", 1648},     {"runtime/system", 997},     {"runtime/tensor", 694},
     {"runtime/terminal", 419},  {"runtime/tokenizer", 2163}, {"runtime/train", 7478},
     {"runtime/watch", 1906},
@@ -67,7 +67,7 @@ const std::map<std::string, size_t> kOtherLines = {
     {"tests/fuzz", 400},
     {"tests/house", 1100},
     {"tests/plugins", 9400},
-    {"tests/runtime", 37607},
+    {"tests/runtime", 37636},
     {"tests/strangers", 2400},
     {"tests/tools", 5900},
     {"tools", 682},

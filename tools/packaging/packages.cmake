@@ -74,6 +74,10 @@ if(plugin_cpu IN_LIST components)
   set(CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS runtime-plugin-cpu)
 endif()
 list(REMOVE_ITEM packages runtime-plugin-cpu)
+# dpkg-shlibdeps does not see it, because the program opens it only when it serves numbers over HTTP.
+if(MICROHTTPD_FILE MATCHES "^libmicrohttpd[.]so[.]([0-9]+)$")
+  list(APPEND packages libmicrohttpd${CMAKE_MATCH_1})
+endif()
 list(JOIN packages ", " CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS)
 
 set(CPACK_COMPONENTS_ALL runtime plugin_sdk tensor ${components})
