@@ -287,7 +287,8 @@ void Supervisor::judge(const Child& child, Status status) {
   if (!status.is_consequence()) lost_ = child.rank;
   fail();
   end_stopped();
-  const bool gave_up = status.is_consequence();
+  // Another launcher has said which of its ranks it was, this one knows the machine.
+  const bool gave_up = status.is_consequence() || status.lost_own_rank;
   say_to_launchers({gave_up ? Order::Kind::kTold : Order::Kind::kLost, child.rank,
                     child.name + " " + status.text()});
   if (options_.on_loss && child.rank >= 0 && !(gave_up && found_stopped_))

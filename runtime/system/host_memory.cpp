@@ -317,7 +317,12 @@ SharedMemory fill_for_all(const std::string& key, const HostMemory::Fill& fill,
   Descriptor wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (reason.empty() && !wake) reason = "eventfd: " + words_of(errno);
   if (!reason.empty()) return {fill_memory(fill), reason};
-  auto server = std::make_unique<Server>(std::move(listener), std::move(wake));
+  std::unique_ptr<Server> server;
+  try {
+    server = std::make_unique<Server>(std::move(listener), std::move(wake));
+  } catch (const std::system_error& error) {  // there can be no more threads
+    return {fill_memory(fill), error.what()};
+  }
   try {
     FilePieces pieces(file.get());
     pieces.begin(key.size());
