@@ -35,7 +35,7 @@ const std::map<std::string, size_t> kRoomLines = {
     {"runtime/config", 4313},   {"runtime/data", 6975},      {"runtime/exchange", 1538},
     {"runtime/exec", 4079},     {"runtime/graph", 5486},     {"runtime/launch", 5752},
     {"runtime/model", 2234},    {"runtime/parallel", 3480},  {"runtime/session", 1823},
-    {"runtime/step", 1648},     {"runtime/system", 1002},     {"runtime/tensor", 694},
+    {"runtime/step", 1648},     {"runtime/system", 1002},    {"runtime/tensor", 694},
     {"runtime/terminal", 419},  {"runtime/tokenizer", 2163}, {"runtime/train", 7478},
     {"runtime/watch", 1906},
 };
