@@ -37,6 +37,8 @@ config::Config with_mesh(config::Config config, const parallel::Mesh& mesh) {
   config.parallelism.data = mesh.data;
   config.parallelism.tensor = mesh.tensor;
   config.parallelism.pipeline = mesh.pipeline;
+  int& zero_ranks = config.parallelism.zero_ranks;
+  if (zero_ranks > 0 && mesh.data % zero_ranks != 0) zero_ranks = 0;
   return config;
 }
 
@@ -103,10 +105,15 @@ bool partition_less(config::Config& config, const parallel::Mesh& mesh) {
 bool divide_inside_nodes(config::Config& config, const parallel::Mesh& mesh) {
   config::Parallelism& p = config.parallelism;
   const int inside = config.cluster.devices_per_node / mesh.tensor;
-  const bool helps = p.zero_stage > 0 && p.zero_ranks != inside && mesh.pipeline == 1;
+  const bool helps = p.zero_stage > 0 && p.zero_ranks != inside && mesh.pipeline == 1 &&
+                     config.cluster.devices_per_node % mesh.tensor == 0;
   if (!helps || inside < 2 || inside >= mesh.data || mesh.data % inside != 0) return false;
   p.zero_ranks = inside;
   return true;
+}
+
+bool divide_over_all(config::Config& config, const parallel::Mesh&) {
+  return std::exchange(config.parallelism.zero_ranks, 0) > 0;
 }
 
 bool halve_micro_batches(config::Config& config, const parallel::Mesh& mesh) {
@@ -159,7 +166,7 @@ bool other_schedule(config::Config& config, const parallel::Mesh& mesh) {
 }
 
 // Those that save memory, the one that costs least first.
-constexpr Change kSavers[] = {partition_more, halve_micro_batches, recompute};
+constexpr Change kSavers[] = {divide_over_all, partition_more, halve_micro_batches, recompute};
 constexpr Change kMoves[] = {
     partition_more, partition_less, divide_inside_nodes, halve_micro_batches, double_micro_batches,
     recompute,      keep,           other_schedule<1>,   other_schedule<2>};

@@ -143,7 +143,8 @@ std::shared_ptr<const system::HostMemory> read_once(const DatasetOptions& option
                                                     const system::HostMemory::Fill& fill,
                                                     std::vector<std::string>& notes) {
   if (!options.shared) return system::fill_memory(fill);
-  std::string key = text_of(options) + "\n";
+  // Other programs may read files otherwise.
+  std::string key = text_of(options) + "\n" + state_of("/proc/self/exe");
   for (const std::string& file : files) {
     if (!file.empty()) key += states_of(file);
   }

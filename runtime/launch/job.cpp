@@ -274,8 +274,8 @@ void run_threads(const config::Config& config, const Meeting& meeting, int share
 Elastic elastic_options(const config::Config& config, const SlotDevices& devices) {
   Elastic e;
   e.min_ranks = config.launch.min_ranks;
-  if (!config.parallelism.search)
-    e.replica = config.parallelism.tensor * config.parallelism.pipeline;
+  const config::Parallelism& p = config.parallelism;
+  if (!p.search) e.replica = p.tensor * p.pipeline * std::max(1, p.zero_ranks);
   e.arguments = [&](const std::vector<int>& slots) { return devices.arguments(slots); };
   e.rejoin = seconds(60 * config.launch.rejoin_minutes);
   e.is_back = [&](int slot) { return devices.is_back(slot); };

@@ -231,7 +231,9 @@ class ProcessJob {
     }
     if (machines_ != nullptr) {
       restarts_ = 0;
-      return ending.lost >= 0 && machines_->leave_out(ending.lost);
+      if (!machines_->leave_out(ending.lost)) return false;
+      pause();
+      return true;
     }
     return is_elastic() && leave_out(ending.lost);
   }

@@ -72,7 +72,8 @@ struct Machines {
   // Returns a process with an input (ChildSpec::input) for each machine, with the first of its
   // ranks.
   std::function<std::vector<ChildSpec>()> launchers;
-  // Leaves out the machine of a rank that is lost, or puts another one in its place; says so.
+  // Leaves out the machine of a rank that is lost (-1: it is not known which), or puts another one
+  // in its place; says so.
   // Returns false if the job cannot go on without it.
   std::function<bool(int rank)> leave_out;
 };

@@ -194,12 +194,12 @@ void Supervisor::read_orders() {
 
 void Supervisor::obey(const Order& order) {
   if (order.kind != Order::Kind::kSignal) {
+    if (lost_ == -1) lost_ = kElsewhere;
     if (phase_ != Phase::kRunning) return;
     if (options_.on_loss)
       options_.on_loss(order.number, order.text, order.kind == Order::Kind::kTold);
     cause_ = Status::of_consequence();
     cause_text_ = order.text;
-    if (lost_ < 0) lost_ = kElsewhere;
     fail();
   } else if (order.number == SIGKILL) {
     if (++stops_ == 1) asked_ = SIGTERM;
@@ -274,7 +274,10 @@ void Supervisor::judge(const Child& child, Status status) {
       options_.on_loss(child.rank, "it " + status.text(), false);
     return;
   }
-  if (cause_ && (!cause_->is_consequence() || status.is_consequence())) return;
+  // A machine may lose a rank because another machine is gone, which is known last.
+  const bool gone = child.leads_elsewhere() && (status.killed || status.value == kLostConnection);
+  const bool first = cause_ && cause_->lost_own_rank && gone;
+  if (cause_ && !first && (!cause_->is_consequence() || status.is_consequence())) return;
   status.lost_own_rank = child.leads_elsewhere() && !status.killed && status.value == kLostOwnRank;
   const std::string text = child.name + " (pid " + std::to_string(child.pid) + ") " + status.text();
   err_.add("error: " + text + "\n");
@@ -287,7 +290,7 @@ void Supervisor::judge(const Child& child, Status status) {
   if (!status.is_consequence()) lost_ = child.rank;
   fail();
   end_stopped();
-  // Another launcher has said which of its ranks it was, this one knows the machine.
+  // That a rank of a machine is lost does not say which.
   const bool gave_up = status.is_consequence() || status.lost_own_rank;
   say_to_launchers({gave_up ? Order::Kind::kTold : Order::Kind::kLost, child.rank,
                     child.name + " " + status.text()});
@@ -319,7 +322,8 @@ void Supervisor::end_children(Phase phase, std::optional<int> signal) {
   phase_ = phase;
   deadline_ = Clock::now() + kTermination;
   // The others have noticed that a rank is gone, and ended: it is the one that still runs.
-  if (lost_ == -1 && cause_ && children_.size() == 1) lost_ = children_[0].rank;
+  const bool all_here = options_.orders < 0;
+  if (lost_ == -1 && cause_ && all_here && children_.size() == 1) lost_ = children_[0].rank;
   for (const Child& child : children_)
     launch::send(child, signal.value_or(child.leads_elsewhere() ? SIGKILL : child.end_signal));
 }

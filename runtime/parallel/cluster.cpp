@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "runtime/graph/graph.h"
 
@@ -38,17 +37,26 @@ double bytes_inside(int32_t kind, double bytes, const Group& g) {
   return kind == RT_ALL_TO_ALL ? bytes * g.per_node() / g.ranks : bytes;
 }
 
+// Whether a rank is the first of those that share a communicator with it.
+bool is_first(const Mesh& mesh, int communicator, const MeshPlace& place) {
+  if (communicator == kPartitionsCommunicator) return place.data % mesh.partitions() == 0;
+  if (communicator == kReplicasCommunicator) return place.data < mesh.partitions();
+  const int axis = axis_of(communicator);
+  return (axis == kDataAxis     ? place.data
+          : axis == kTensorAxis ? place.tensor
+                                : place.pipeline) == 0;
+}
+
 }  // namespace
 
 Group widest_group(const Mesh& mesh, int communicator, const Cluster& cluster) {
   Group widest{static_cast<int>(mesh.members(communicator, 0).size()), 1};
   if (cluster.ranks_per_node == 0 || widest.ranks == 1) return widest;
   for (int rank = 0; rank < mesh.size(); ++rank) {
-    const std::vector<int> ranks = mesh.members(communicator, rank);
-    if (ranks[0] != rank) continue;
+    if (!is_first(mesh, communicator, mesh.place_of(rank))) continue;
     // They ascend, so those of a node follow each other.
     int nodes = 0, last = -1;
-    for (const int r : ranks) {
+    for (const int r : mesh.members(communicator, rank)) {
       nodes += cluster.node_of(r) != last;
       last = cluster.node_of(r);
     }

@@ -169,7 +169,14 @@ class Update {
       const graph::CollectivePair all = rewriter_.collective(
           RT_ALL_REDUCE, RT_SUM, node.inputs[0], total, options_.partitions_communicator(), "norm");
       node.inputs[0] = total;
-      for (const Node& n : {all.start, all.wait, node}) graph_.nodes.push_back(n);
+      for (const Node& n : {all.start, all.wait}) graph_.nodes.push_back(n);
+      // Another order of sums would let the copies part.
+      if (options_.has_replicas()) {
+        const graph::CollectivePair same =
+            rewriter_.transfer(RT_BROADCAST, total, 0, kReplicasCommunicator, "norm");
+        for (const Node& n : {same.start, same.wait}) graph_.nodes.push_back(n);
+      }
+      graph_.nodes.push_back(node);
     } else if ((partitioned() || is_cut()) && !node.inputs.empty() &&
                graph_.storage(node.inputs[0]) == buffers_.gradients) {
       throw DeviceError(

@@ -43,7 +43,8 @@ parallel::Mesh mesh_of(const config::Parallelism& p, int world_size) {
                              " ranks; start " + to_string((world_size / model + 1) * model) +
                              " ranks (--nproc), or choose degrees whose product divides " + ranks);
   }
-  const parallel::Mesh mesh{world_size / model, p.tensor, p.pipeline, p.zero_ranks};
+  parallel::Mesh mesh{world_size / model, p.tensor, p.pipeline};
+  if (mesh.data > 1) mesh.zero_ranks = p.zero_ranks;  // one rank divides nothing
   if (mesh.data % mesh.partitions() != 0) {
     throw ConfigurationError("parallelism.zero_ranks is " + to_string(p.zero_ranks) +
                              ", which does not divide the " + to_string(mesh.data) +

@@ -204,6 +204,8 @@ class Server {
       while (true) {
         Descriptor client(
             ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        if (!client && errno != EAGAIN)  // there are no descriptors: do not try without end
+          std::this_thread::sleep_for(std::chrono::milliseconds(100));
         if (!client) break;
         if (is_own(client.get())) waiting_.push_back(std::move(client));
       }
@@ -244,7 +246,8 @@ class MappedMemory final : public HostMemory {
   MappedMemory(int file, const std::string& key, std::unique_ptr<Server> server)
       : server_(std::move(server)) {
     struct stat status {};
-    if (::fcntl(file, F_GET_SEALS) != kSeals || ::fstat(file, &status) != 0)
+    const int seals = ::fcntl(file, F_GET_SEALS);  // the kernel may add that against execution
+    if (seals < 0 || (seals & kSeals) != kSeals || ::fstat(file, &status) != 0)
       throw std::runtime_error("its memory is not sealed");
     size_ = static_cast<std::size_t>(status.st_size);
     memory_ = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file, 0);
@@ -309,14 +312,9 @@ std::string obstacle(int file) {
   return {};
 }
 
-// Fills memory and answers others who ask for it over `listener`.
-SharedMemory fill_for_all(const std::string& key, const HostMemory::Fill& fill,
-                          Descriptor listener) {
-  Descriptor file(::memfd_create("runtime data", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  std::string reason = obstacle(file.get());
-  Descriptor wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (reason.empty() && !wake) reason = "eventfd: " + words_of(errno);
-  if (!reason.empty()) return {fill_memory(fill), reason};
+// Fills a file of memory and answers others who ask for it over `listener`. `wake` is an eventfd.
+SharedMemory fill_for_all(const std::string& key, const HostMemory::Fill& fill, Descriptor file,
+                          Descriptor wake, Descriptor listener) {
   std::unique_ptr<Server> server;
   try {
     server = std::make_unique<Server>(std::move(listener), std::move(wake));
@@ -333,8 +331,11 @@ SharedMemory fill_for_all(const std::string& key, const HostMemory::Fill& fill,
     server->fail(error.what());
     throw;
   }
-  if (::fcntl(file.get(), F_ADD_SEALS, kSeals) != 0)
-    return {fill_memory(fill), "F_ADD_SEALS: " + words_of(errno)};
+  if (::fcntl(file.get(), F_ADD_SEALS, kSeals) != 0) {
+    const std::string reason = "F_ADD_SEALS: " + words_of(errno);
+    server.reset();  // nobody waits while this process fills its own
+    return {fill_memory(fill), reason};
+  }
   const int number = file.get();
   server->give(std::move(file));
   return map_file(number, key, std::move(server), fill);
@@ -410,13 +411,21 @@ SharedMemory share_memory(const std::string& key, const HostMemory::Fill& fill, 
   const auto* const name = reinterpret_cast<const sockaddr*>(&address);
   constexpr int kMostTimes = 1000;
   constexpr int kBacklog = 4096;
+  // Nobody is to find a name behind which nothing can be had.
+  Descriptor file(::memfd_create("runtime data", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  std::string reason = obstacle(file.get());
+  Descriptor wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (reason.empty() && !wake) reason = "eventfd: " + words_of(errno);
+  if (!reason.empty()) return {fill_memory(fill), reason};
   for (int i = 0; i < kMostTimes; ++i) {
     Descriptor socket = new_socket();
     if (!socket) return {fill_memory(fill), "socket: " + words_of(errno)};
     if (::bind(socket.get(), name, sizeof(address)) == 0) {
-      if (::listen(socket.get(), kBacklog) != 0)
-        return {fill_memory(fill), "listen: " + words_of(errno)};
-      return fill_for_all(key, fill, std::move(socket));
+      if (::listen(socket.get(), kBacklog) == 0)
+        return fill_for_all(key, fill, std::move(file), std::move(wake), std::move(socket));
+      reason = "listen: " + words_of(errno);
+      socket = Descriptor();
+      return {fill_memory(fill), reason};
     }
     if (errno != EADDRINUSE) return {fill_memory(fill), "bind: " + words_of(errno)};
     if (::connect(socket.get(), name, sizeof(address)) != 0) {

@@ -21,7 +21,7 @@ class Pieces {
   virtual void add(const void* bytes, std::size_t size) = 0;
 };
 
-// Memory that does not change any more: pieces of bytes, each of which begins at a multiple of 64.
+// Memory that does not change any more: pieces of bytes, each of which is aligned for every number.
 // Any thread may read.
 class HostMemory {
  public:

@@ -159,7 +159,8 @@ def run_seed(runtime, seed):
             for victim in victims:
                 processes[victim].kill()
             codes, said = end(processes)
-            name += f"; killed {','.join(map(str, victims))}, saved {job.newest()}"
+            killed = ",".join(str(victim) for victim in victims if codes[victim] == -9) or "nobody in time"
+            name += f"; killed {killed}, saved {job.newest()}"
             if any(code not in (0, 4, -9) for code in codes):
                 return name, f"exit codes {codes}: " + " | ".join(text[-300:] for text in said)
         newest = job.newest()

@@ -137,13 +137,18 @@ std::vector<runtime::launch::ChildSpec> agents_of(const Arguments& arguments) {
 }
 
 bool leave_out(Arguments& arguments, int rank) {
+  const bool elastic = arguments.min_hosts > 0 || !arguments.spares.empty();
+  if (rank < 0) {
+    if (elastic)
+      std::cerr << "error: it is not known which machine was lost, so that none can be left out\n";
+    return false;
+  }
   size_t lost = 0;
   for (int next = 0; lost < arguments.hosts.size(); ++lost) {
     next += arguments.hosts[lost].ranks;
     if (rank < next) break;
   }
   if (lost == arguments.hosts.size()) return false;
-  const bool elastic = arguments.min_hosts > 0 || !arguments.spares.empty();
   const std::string name = arguments.hosts[lost].name;
   if (lost == 0) {
     if (elastic)

@@ -82,6 +82,19 @@ TEST(Cluster, GroupsOfRandomMeshesAreThoseOfTheirRanks) {
   for (int i = 0; i < 200; ++i) {
     const Mesh mesh{number(8), number(6), number(4)};
     const Cluster cluster{number(9), kInside, kBetween};
+    Mesh copies = mesh;
+    do copies.zero_ranks = number(mesh.data);
+    while (mesh.data % copies.zero_ranks != 0);
+    for (const int communicator : {kPartitionsCommunicator, kReplicasCommunicator}) {
+      size_t most = 0;
+      for (int rank = 0; rank < mesh.size(); ++rank) {
+        std::set<int> nodes;
+        for (const int member : copies.members(communicator, rank))
+          nodes.insert(member / cluster.ranks_per_node);
+        most = std::max(most, nodes.size());
+      }
+      EXPECT_EQ(widest_group(copies, communicator, cluster).nodes, static_cast<int>(most));
+    }
     for (const int communicator :
          {kGradientsCommunicator, kTensorCommunicator, kPipelineCommunicator}) {
       const int axis = axis_of(communicator);
