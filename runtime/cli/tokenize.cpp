@@ -4,8 +4,10 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/say.h"
+#include "runtime/config/choices.h"
 #include "runtime/config/config.h"
 #include "runtime/data/text_pieces.h"
+#include "runtime/error.h"
 #include "runtime/system/atomic_file.h"
 #include "runtime/system/atomic_folder.h"
 #include "runtime/train/open.h"
@@ -14,6 +16,11 @@ namespace runtime::cli {
 
 void write_tokens(const ConfigArguments& arguments, const std::string& output) {
   config::Config config = arguments.load();
+  const config::Format* const format = config::format_of(config.dataset);
+  if (format == nullptr || !format->language || format->ids) {
+    throw ConfigurationError("dataset.format is \"" + config.dataset.format +
+                             "\"; expected text, whose tokens are written");
+  }
   const data::DatasetOptions options =
       train::data_options(config, std::getenv("RUNTIME_DATA_PATH"));
   data::TokenFiles files;

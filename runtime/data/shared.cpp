@@ -101,7 +101,7 @@ void add(std::span<const T> numbers, system::Pieces& pieces) {
   pieces.add(numbers.data(), numbers.size_bytes());
 }
 
-// What is no number of the samples.
+// Returns the part as JSON, without the numbers of its samples.
 TableJson header_of(const HeldPart& part) {
   TableJson inputs = TableJson::array();
   for (const InputColumn& column : part.inputs) {

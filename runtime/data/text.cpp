@@ -76,7 +76,7 @@ Text described(const DatasetOptions& options, const Tokenizer& tokenizer, std::s
 }
 
 Text read_texts(const DatasetOptions& options) {
-  // What is wrong is refused before the long work.
+  // The options are checked before the text is encoded, which takes long.
   const auto check = [&](const Tokenizer& tokenizer) { described(options, tokenizer, ""); };
   std::vector<std::string> notes;
   const auto memory = read_once(

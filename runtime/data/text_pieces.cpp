@@ -110,10 +110,6 @@ void encode_texts(const DatasetOptions& options, const std::function<void(const 
 
 TokenFiles write_token_files(const DatasetOptions& options, const std::string& folder) {
   const DatasetOptions resolved = options.name.empty() ? options : resolve_well_known(options);
-  if (resolved.format != "text") {
-    throw ConfigurationError("dataset.format is \"" + resolved.format +
-                             "\"; expected text, whose tokens are written");
-  }
   if (learns_characters(resolved.tokenizer)) {
     throw ConfigurationError(
         "dataset.tokenizer is \"" + resolved.tokenizer +

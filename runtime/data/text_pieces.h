@@ -11,7 +11,7 @@
 
 namespace runtime::data {
 
-// What each piece holds: the characters of a tokenizer that learns them, then the tokens of the
+// The pieces hold, in this order, the characters of a tokenizer that learns them, the tokens of the
 // training text and, if it has a file of its own, of the validation text.
 enum TextPiece : std::size_t { kCharacters, kTrain, kValidation };
 

@@ -278,7 +278,7 @@ Exchanged export_model(const config::Config& config, const std::string& weights,
   for (const auto& [name, tensor] : file.file().tensors)
     renamed.tensors[model->tensor_of(name)] = tensor;
   renamed.metadata["format"] = "pt";
-  // The tokenizer that the configuration names may have other files.
+  // A tokenizer with other files has no tokenizer.json, and nothing is copied then.
   fs::path tokenizer = config.dataset.tokenizer_path;
   if (fs::is_directory(tokenizer)) tokenizer /= "tokenizer.json";
   const bool has_tokenizer = fs::is_regular_file(tokenizer);

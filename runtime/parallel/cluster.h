@@ -27,8 +27,8 @@ struct Cluster {
 // A cluster of one node.
 inline Cluster one_node(const Link& link) { return {0, link, link}; }
 
-// Of the groups of ranks that share such a communicator (mesh.h), which are all busy together, the
-// one that lies on the most nodes: it is the slowest.
+// Returns the group of ranks with such a communicator (mesh.h) that lies on the most nodes. It is
+// the slowest of these groups, which are all busy together.
 Group widest_group(const Mesh& mesh, int communicator, const Cluster& cluster);
 // The same for a transfer between two places of the pipeline.
 Group widest_pair(const Mesh& mesh, int from, int to, const Cluster& cluster);

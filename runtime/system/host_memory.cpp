@@ -341,7 +341,7 @@ SharedMemory fill_for_all(const std::string& key, const HostMemory::Fill& fill, 
   return map_file(number, key, std::move(server), fill);
 }
 
-// What another process has answered.
+// An answer says how the process that fills the memory has ended its work.
 struct Answer {
   bool gone = false;                       // it has ended: ask again
   std::string why_not = {};                // it cannot be used

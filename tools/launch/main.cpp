@@ -59,7 +59,7 @@ int run(Options& options) {
   return run_on_hosts(a);
 }
 
-// What happens when a machine is lost.
+// Adds the options that say how the job goes on when a machine is lost.
 void add_losses(CLI::App& app, Options& o) {
   Arguments& a = o.arguments;
   app.add_option("--max-restarts", a.max_restarts,
