@@ -18,7 +18,8 @@ void write_tokens(const ConfigArguments& arguments, const std::string& output) {
   config::Config config = arguments.load();
   const config::Format* const format = config::format_of(config.dataset);
   if (format == nullptr || !format->language || format->ids) {
-    throw ConfigurationError("dataset.format is \"" + config.dataset.format +
+    const std::string name = format == nullptr ? config.dataset.format : format->name;
+    throw ConfigurationError("the format of the data set is \"" + name +
                              "\"; expected text, whose tokens are written");
   }
   const data::DatasetOptions options =
