@@ -8,6 +8,7 @@
 
 #include "runtime/analysis/profile.h"
 #include "runtime/analysis/spans.h"
+#include "runtime/parallel/mesh.h"
 
 namespace runtime::analysis {
 
@@ -19,7 +20,6 @@ using nlohmann::ordered_json;
 
 // Threads of the trace. Collectives have those after the last of these.
 constexpr int kHost = 1, kStream = 2, kTransfers = 3, kCollectives = 4;
-constexpr const char* kCommunicators[] = {"gradients", "statistics", "tensor", "pipeline"};
 
 // The clock of the rank in the cycle of a step, minus that of rank 0.
 int64_t offset_at(const train::Recording& recording, int64_t step) {
@@ -183,7 +183,7 @@ class Writer {
   }
 
   static std::string track_name(const exec::CollectiveCall& call, bool transfer) {
-    std::string name = kCommunicators[call.communicator];
+    std::string name = parallel::kCommunicatorNames[static_cast<size_t>(call.communicator)];
     if (transfer)
       name += (call.collective.kind == RT_SEND ? " to " : " from ") +
               std::to_string(call.collective.peer);

@@ -6,7 +6,9 @@ namespace {
 
 std::string default_of(const Key& key) {
   if (key.required) return "required";
-  return key.default_text.empty() ? "none" : "`" + key.default_text + "`";
+  // A file may not give the 0 of such a key: it says that the key is not given.
+  const bool none = key.default_text == "0" && !key.range.contains(0);
+  return none || key.default_text.empty() ? "none" : "`" + key.default_text + "`";
 }
 
 // Markdown would take angle brackets for HTML.

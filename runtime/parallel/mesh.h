@@ -23,6 +23,9 @@ inline constexpr int kUpdatesCommunicator = 1;
 inline constexpr int kPartitionsCommunicator = 4;
 inline constexpr int kReplicasCommunicator = 5;
 inline constexpr int kCommunicators = 6;
+inline constexpr std::array<const char*, kCommunicators> kCommunicatorNames = {
+    "gradients", "statistics", "tensor", "pipeline", "partitions", "replicas"};
+static_assert(kCommunicatorNames.back() != nullptr, "each communicator has a name");
 
 // The axes, and the axis that a communicator belongs to.
 inline constexpr int kDataAxis = 0, kTensorAxis = 1, kPipelineAxis = 2, kAxes = 3;

@@ -27,14 +27,14 @@ const std::set<std::string> kLongHeaders = {
 };
 constexpr size_t kLongHeaderLines = 150;
 // The most lines of code (without comments, blank lines and tables) of each room of the core. Lower
-// a number when code goes; when one has to rise, say why in the commit. runtime/README.md has the
-// table with what the rooms do.
+// a number when code goes; when one has to rise, say why in the commit. runtime/README.md says what
+// the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
     {"plugins/host", 4154},     {"plugins/include", 864},    {"plugins/sdk", 2701},
-    {"plugins/validate", 2393}, {"runtime/analysis", 1770},  {"runtime/cli", 3282},
-    {"runtime/config", 4313},   {"runtime/data", 6972},      {"runtime/exchange", 1538},
+    {"plugins/validate", 2393}, {"runtime/analysis", 1771},  {"runtime/cli", 3282},
+    {"runtime/config", 4314},   {"runtime/data", 6972},      {"runtime/exchange", 1538},
     {"runtime/exec", 4079},     {"runtime/graph", 5486},     {"runtime/launch", 5757},
-    {"runtime/model", 2234},    {"runtime/parallel", 3492},  {"runtime/session", 1823},
+    {"runtime/model", 2234},    {"runtime/parallel", 3493},  {"runtime/session", 1823},
     {"runtime/step", 1649},     {"runtime/system", 1010},    {"runtime/tensor", 694},
     {"runtime/terminal", 419},  {"runtime/tokenizer", 2163}, {"runtime/train", 7478},
     {"runtime/watch", 1906},
@@ -67,7 +67,7 @@ const std::map<std::string, size_t> kOtherLines = {
     {"tests/fuzz", 400},
     {"tests/house", 1100},
     {"tests/plugins", 9400},
-    {"tests/runtime", 37649},
+    {"tests/runtime", 37700},
     {"tests/strangers", 2400},
     {"tests/tools", 5900},
     {"tools", 682},

@@ -137,7 +137,7 @@ TEST(Definitions, TheCasesOfEachOperationHaveTheOperandsOfItsRow) {
   std::set<std::string> mandatory;
   for (const Case& c : plugins::conformance::all_cases()) {
     const Definition* const definition = rt::sdk::find_definition(c.operation.name);
-    ASSERT_NE(definition, nullptr) << c.name;
+    ASSERT_NE(definition, nullptr) << c.operation.name << " needs a row in rt/sdk/definitions";
     expect_row(c, *definition);
     if (c.mandatory) mandatory.insert(c.operation.name);
   }
@@ -189,7 +189,10 @@ void expect_fallbacks(const Case& c, const Definition& definition) {
 
 TEST(Definitions, AnAttributeThatIsLeftOutHasItsFallback) {
   for (const Case& c : plugins::conformance::all_cases()) {
-    if (c.dtype == RT_FLOAT32) expect_fallbacks(c, *rt::sdk::find_definition(c.operation.name));
+    if (c.dtype != RT_FLOAT32) continue;
+    const Definition* const definition = rt::sdk::find_definition(c.operation.name);
+    ASSERT_NE(definition, nullptr) << c.operation.name << " needs a row in rt/sdk/definitions";
+    expect_fallbacks(c, *definition);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "runtime/parallel/mesh.h"
 #include "tests/runtime/support/trace.h"
 #include "tests/runtime/train/profiled_steps.h"
 
@@ -121,6 +122,29 @@ TEST_P(TraceTest, CollectivesOfACommunicatorFollowEachOther) {
   EXPECT_EQ(sums.front().end, 200);
   EXPECT_EQ(sums.back().begin, 200) << "it has waited for the first one";
   EXPECT_EQ(sums.back().end, 250);
+}
+
+TEST_P(TraceTest, EachCommunicatorHasATrackWithItsName) {
+  std::vector<exec::CollectiveCall> calls(parallel::kCommunicators);
+  Recording recording;
+  recording.cycles.resize(1);
+  recording.cycles[0].steps = 1;
+  for (int c = 0; c < parallel::kCommunicators; ++c) {
+    calls[c].communicator = c;
+    calls[c].collective.kind = RT_ALL_REDUCE;
+    exec::Span span;
+    span.kind = exec::SpanKind::kCollective;
+    span.call = &calls[c];
+    span.end_ns = 1000;
+    recording.spans.push_back(span);
+  }
+  std::set<std::string> names;
+  const json trace = trace_of(job_, recording, 0);
+  for (const json& event : trace.at("traceEvents")) {
+    if (event.at("name") == "thread_name") names.insert(event.at("args").at("name"));
+  }
+  for (const char* name : parallel::kCommunicatorNames)
+    EXPECT_TRUE(names.contains(std::string("network: ") + name)) << name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, TraceTest, testing::Values("reference", "simulated"),
