@@ -20,7 +20,7 @@ struct Parallelism {
   int data = -1;  // ranks along the data axis; -1: world size / (tensor * pipeline)
   int tensor = 1;
   int pipeline = 1;
-  std::string pipeline_schedule = "1f1b";  // gpipe | 1f1b | interleaved
+  std::string pipeline_schedule = "1f1b";  // a row of parallel/schedule.cpp
   int microbatches = 0;                    // micro-batches of each rank's local batch; "auto": 0
   int zero_stage = 0;
   int zero_ranks = 0;  // neighbours that divide what zero_stage says; 0: all ranks of the data axis
@@ -43,7 +43,7 @@ struct Parallelism {
 // [comm]: how ranks find each other and exchange data.
 struct Comm {
   std::string backend = "auto";
-  std::string rendezvous = "auto";  // auto | file | redis | pmix | env
+  std::string rendezvous = "auto";  // a row of launch/stores.cpp
   std::string rendezvous_address;
   double bucket_mb = 25;  // MiB of gradients in one bucket
   bool overlap = true;

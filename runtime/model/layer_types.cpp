@@ -488,6 +488,7 @@ std::vector<LayerKey<Layer>> common_keys(unsigned which) {
 }
 
 DeclaredLayer formula(config::OpenOperation layer) {
+  if (layer.formula.empty()) throw InternalError("the layer " + layer.name + " has no formula");
   config::LayerType type{layer.name, layer.documentation, layer.attributes, {}};
   for (const LayerKey<Layer>& key : keys_beside(layer)) type.keys.push_back(key.declared);
   layer.name.insert(0, graph::kOwnOperation);

@@ -22,7 +22,7 @@ try:
     from torch import nn
     from torch.nn import functional
 except ImportError as error:
-    print(f"skipped: {error}; install python3-torch to run this comparison")
+    print(f"skipped: {error} for {sys.executable}; install python3-torch, or run it with /usr/bin/python3")
     sys.exit(77)
 
 from exchange import read_safetensors

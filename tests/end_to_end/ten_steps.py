@@ -29,7 +29,7 @@ try:
     from torch.optim import lr_scheduler
     from torch.optim.swa_utils import AveragedModel
 except ImportError as error:
-    print(f"skipped: {error}; install python3-torch to run this comparison")
+    print(f"skipped: {error} for {sys.executable}; install python3-torch, or run it with /usr/bin/python3")
     sys.exit(77)
 
 HERE = os.path.dirname(os.path.abspath(__file__))

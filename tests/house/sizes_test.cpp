@@ -31,10 +31,10 @@ constexpr size_t kLongHeaderLines = 150;
 // the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
     {"plugins/host", 4154},     {"plugins/include", 864},    {"plugins/sdk", 2701},
-    {"plugins/validate", 2393}, {"runtime/analysis", 1771},  {"runtime/cli", 3282},
+    {"plugins/validate", 2393}, {"runtime/analysis", 1779},  {"runtime/cli", 3286},
     {"runtime/config", 4314},   {"runtime/data", 6972},      {"runtime/exchange", 1538},
     {"runtime/exec", 4079},     {"runtime/graph", 5486},     {"runtime/launch", 5757},
-    {"runtime/model", 2234},    {"runtime/parallel", 3493},  {"runtime/session", 1823},
+    {"runtime/model", 2235},    {"runtime/parallel", 3493},  {"runtime/session", 1823},
     {"runtime/step", 1649},     {"runtime/system", 1010},    {"runtime/tensor", 694},
     {"runtime/terminal", 419},  {"runtime/tokenizer", 2163}, {"runtime/train", 7478},
     {"runtime/watch", 1906},
@@ -67,7 +67,7 @@ const std::map<std::string, size_t> kOtherLines = {
     {"tests/fuzz", 400},
     {"tests/house", 1100},
     {"tests/plugins", 9400},
-    {"tests/runtime", 37700},
+    {"tests/runtime", 39500},
     {"tests/strangers", 2400},
     {"tests/tools", 5900},
     {"tools", 682},
@@ -197,6 +197,15 @@ TEST(Sizes, ExceptionsAreStillNeeded) {
   for (const std::string& path : kLongHeaders) EXPECT_TRUE(needed.contains(path)) << path;
 }
 
+void expect_budget(const std::string& folder, size_t lines,
+                   const std::map<std::string, size_t>& budgets) {
+  const auto budget = budgets.find(folder);
+  ASSERT_NE(budget, budgets.end()) << folder << " needs a budget in tests/house/sizes_test.cpp";
+  EXPECT_LE(lines, budget->second)
+      << folder << " has more lines than its budget: take code away in it, or raise its number in "
+      << "tests/house/sizes_test.cpp in the same commit, whose body says why";
+}
+
 std::vector<SourceFile> core_files() {
   std::vector<SourceFile> files;
   for (const char* folder :
@@ -215,8 +224,7 @@ TEST(Sizes, EachRoomOfTheCoreKeepsItsBudget) {
   }
   for (const auto& [room, count] : lines) {
     RecordProperty(room, static_cast<int>(count));
-    ASSERT_TRUE(kRoomLines.contains(room)) << room << " needs a budget";
-    EXPECT_LE(count, kRoomLines.at(room)) << room;
+    expect_budget(room, count, kRoomLines);
   }
   EXPECT_EQ(lines.size(), kRoomLines.size()) << "a room with a budget does not exist";
 }
@@ -236,8 +244,7 @@ TEST(Sizes, EachOtherFolderKeepsItsBudget) {
   for (const auto& [room, count] : lines) {
     if (room.starts_with("runtime") || kRoomLines.contains(room)) continue;
     ++found;
-    ASSERT_TRUE(kOtherLines.contains(room)) << room << " needs a budget";
-    EXPECT_LE(count, kOtherLines.at(room)) << room;
+    expect_budget(room, count, kOtherLines);
   }
   EXPECT_EQ(found, kOtherLines.size()) << "a folder with a budget does not exist";
 }

@@ -24,7 +24,7 @@ try:
     import torch
     importlib.import_module("numpy")  # networks_check needs it
 except ImportError as missing:
-    print(f"skipped: {missing}; install python3-torch to run this comparison")
+    print(f"skipped: {missing} for {sys.executable}; install python3-torch, or run it with /usr/bin/python3")
     sys.exit(77)
 
 import meshes

@@ -7,6 +7,7 @@
 
 #include "runtime/config/schema.h"
 #include "tests/runtime/launch/store_support.h"
+#include "tests/runtime/support/names.h"
 
 namespace runtime::launch::test {
 namespace {
@@ -59,7 +60,8 @@ struct Case {
 // A rendezvous has two halves: its name in the configuration, and what chooses the store.
 TEST(Stores, EachNameOfTheConfigurationIsWritten) {
   const config::Key* const key = config::find_key(config::find_section("comm")->keys, "rendezvous");
-  EXPECT_THAT(written_rendezvous(), testing::UnorderedElementsAreArray(key->choices));
+  runtime::test::expect_both_halves(key->choices, "runtime/config/schema_sections.cpp",
+                                    written_rendezvous(), "runtime/launch/stores.cpp");
 }
 
 TEST(Stores, ARendezvousThatNothingIsWrittenForIsAFaultOfTheProgram) {

@@ -74,6 +74,21 @@ TEST(Network, RmsNormDividesByTheRootMeanSquare) {
   EXPECT_LT(test::relative_error(run.get(y), expected), 1e-6);
 }
 
+// Where a row of a layer forgets its formula or a parameter, the network cannot be built.
+TEST(Network, EachTypeOfLayerIsBuiltOrRefusedByItsKeys) {
+  for (const config::LayerType& type : layer_types()) {
+    for (const char* input : {"[8]", "[4, 4, 8]"}) {
+      try {
+        build(model("input = " + std::string(input) + "\nlayers = [ { type = \"" + type.name +
+                    "\" } ]"));
+      } catch (const ConfigurationError&) {  // it needs another input, or keys
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << type.name << ": " << error.what();
+      }
+    }
+  }
+}
+
 TEST(Network, AdaptivePoolingHasWindowsOfOneSize) {
   const auto pool = [](const std::string& size) {
     return "input = [2, 6, 8]\nlayers = [ { type = \"adaptive_avg_pool2d\", size = " + size +

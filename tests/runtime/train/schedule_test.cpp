@@ -11,6 +11,7 @@
 #include "runtime/config/choices.h"
 #include "runtime/error.h"
 #include "tests/runtime/support/devices.h"
+#include "tests/runtime/support/names.h"
 
 namespace runtime::train {
 namespace {
@@ -34,8 +35,8 @@ TEST(Schedule, Constant) {
 
 // A schedule has two halves: what the configuration knows of it, and what computes its rates.
 TEST(Schedule, EachNameOfTheConfigurationIsWritten) {
-  EXPECT_THAT(written_schedules(),
-              testing::UnorderedElementsAreArray(names_of_rows(config::schedules())));
+  test::expect_both_halves(names_of_rows(config::schedules()), "runtime/config/schedules.cpp",
+                           written_schedules(), "runtime/train/schedule.cpp");
 }
 
 // A name that the configuration accepts and that nothing is written for must not train somehow.

@@ -13,6 +13,7 @@
 #include "runtime/config/inits.h"
 #include "runtime/error.h"
 #include "runtime/exec/encode.h"
+#include "tests/runtime/support/names.h"
 #include "tests/runtime/train/job.h"
 
 namespace runtime::train {
@@ -119,7 +120,8 @@ void expect_normal(const Parameter& p, double deviation) {
 
 // An init has two halves: what the configuration knows of it, and what draws its values.
 TEST(InitialValues, EachNameOfTheConfigurationIsWritten) {
-  EXPECT_THAT(written_inits(), testing::UnorderedElementsAreArray(names_of_rows(config::inits())));
+  test::expect_both_halves(names_of_rows(config::inits()), "runtime/config/inits.cpp",
+                           written_inits(), "runtime/train/weights.cpp");
 }
 
 TEST(InitialValues, HaveTheStatisticsOfTheirKind) {

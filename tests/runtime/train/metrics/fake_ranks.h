@@ -2,7 +2,10 @@
 #ifndef TESTS_RUNTIME_TRAIN_METRICS_FAKE_RANKS_H_
 #define TESTS_RUNTIME_TRAIN_METRICS_FAKE_RANKS_H_
 
+#include <gtest/gtest.h>
+
 #include <barrier>
+#include <exception>
 #include <functional>
 #include <thread>
 #include <vector>
@@ -11,20 +14,27 @@
 
 namespace runtime::train {
 
-// Runs `work` on each of the ranks, with the rank and a gather over all of them.
+// Runs `work` on each of the ranks, with the rank and a gather over all of them. A rank that throws
+// fails the test, and the others go on without it.
 inline void on_ranks(int ranks, const std::function<void(int rank, const Gather& gather)>& work) {
   std::vector<std::vector<std::byte>> given(ranks);
   std::barrier meet(ranks);
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
-      work(rank, [&, rank](const std::vector<std::byte>& own) {
+      const auto gather = [&, rank](const std::vector<std::byte>& own) {
         given[rank] = own;
         meet.arrive_and_wait();
         std::vector<std::vector<std::byte>> all = given;
         meet.arrive_and_wait();
         return all;
-      });
+      };
+      try {
+        work(rank, gather);
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << "rank " << rank << ": " << error.what();
+      }
+      meet.arrive_and_drop();
     });
   }
 }

@@ -9,6 +9,7 @@
 #include "runtime/config/metrics.h"
 #include "runtime/error.h"
 #include "tests/runtime/support/devices.h"
+#include "tests/runtime/support/names.h"
 #include "tests/runtime/train/metrics/fake_ranks.h"
 
 namespace runtime::train {
@@ -44,9 +45,8 @@ TEST(ValidationMetrics, RefuseWhatDoesNotFit) {
 
 // A metric has two halves: what the configuration knows of it, and what computes it.
 TEST(ValidationMetrics, EachNameOfTheConfigurationIsWritten) {
-  std::vector<std::string> names;
-  for (const config::Metric& metric : config::metrics()) names.push_back(metric.name);
-  EXPECT_THAT(written_metrics(), testing::UnorderedElementsAreArray(names));
+  test::expect_both_halves(names_of_rows(config::metrics()), "runtime/config/metrics.cpp",
+                           written_metrics(), "its family in runtime/train/metrics");
 }
 
 TEST(ValidationMetrics, AccuracyAndPerplexityReadNoPredictions) {
