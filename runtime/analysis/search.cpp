@@ -69,7 +69,12 @@ Candidate make_candidate(const config::Config& config, const parallel::Mesh& mes
   return c;
 }
 
-double step_of(const Candidate& c) { return c.plan.prediction.times.step(); }
+// Seconds for one sample. With training.batch_size_per_rank the batch of a step grows with the data
+// axis, so that the steps of two meshes say nothing.
+double seconds_of_sample(const Candidate& c) {
+  const int64_t samples = std::max<int64_t>(1, c.config.training.global_batch_size);
+  return c.plan.prediction.times.step() / static_cast<double>(samples);
+}
 
 // The samples of a step that a rank of the first place of the data axis has.
 int64_t rows_of(const config::Config& config, const parallel::Mesh& mesh) {
@@ -182,7 +187,7 @@ class MeshSearch {
     for (const parallel::Mesh& mesh : meshes) {
       if (progress_) progress_(list_.size(), meshes.size(), mesh);
       list_.push_back(examine(mesh));
-      if (list_.back().reason.empty()) best_ = std::min(best_, step_of(list_.back()));
+      if (list_.back().reason.empty()) best_ = std::min(best_, seconds_of_sample(list_.back()));
     }
     sort();
     if (!planner_.sheet) return std::move(list_);
@@ -211,7 +216,9 @@ class MeshSearch {
   }
 
   void sort() {
-    const auto rank = [](const Candidate& c) { return std::pair(!c.reason.empty(), step_of(c)); };
+    const auto rank = [](const Candidate& c) {
+      return std::pair(!c.reason.empty(), seconds_of_sample(c));
+    };
     std::stable_sort(list_.begin(), list_.end(),
                      [&](const Candidate& a, const Candidate& b) { return rank(a) < rank(b); });
   }
@@ -224,8 +231,9 @@ class MeshSearch {
       return {config, mesh, {}, reason};
     Candidate c = make_candidate(config, mesh, planner_);
     if (mesh.pipeline == 1 && !c.plan.roles.empty())
-      slices_[mesh.tensor] = c.plan.roles[0].pass_seconds +
-                             c.plan.prediction.times.exposed_by_axis[parallel::kTensorAxis];
+      slices_[mesh.tensor] = (c.plan.roles[0].pass_seconds +
+                              c.plan.prediction.times.exposed_by_axis[parallel::kTensorAxis]) /
+                             static_cast<double>(c.config.training.global_batch_size);
     if (!c.reason.empty()) make_fit(c, config);
     return c;
   }
@@ -270,7 +278,7 @@ class MeshSearch {
     }
   }
 
-  // Takes single changes for as long as one of them makes the step shorter.
+  // Takes single changes for as long as one of them makes training faster.
   void improve(Candidate& c) const {
     std::set<std::string> tried;
     for (bool better = true; better;) {
@@ -279,7 +287,9 @@ class MeshSearch {
         config::Config config = c.config;
         if (!move(config, c.mesh) || !tried.insert(chosen_keys(config)).second) continue;
         Candidate next = make_candidate(config, c.mesh, planner_);
-        if (!next.reason.empty() || step_of(next) > (1 - kWorthwhile) * step_of(c)) continue;
+        if (!next.reason.empty() ||
+            seconds_of_sample(next) > (1 - kWorthwhile) * seconds_of_sample(c))
+          continue;
         c = std::move(next);
         better = true;
       }
@@ -291,10 +301,10 @@ class MeshSearch {
   const Planner& planner_;
   const SearchProgress& progress_;
   std::vector<Candidate> list_;
-  // Seconds of the passes of a rank and of its waiting for the other slices, by the degree of the
-  // tensor axis: the same for each number of stages.
+  // Seconds for one sample of the passes of a rank and of its waiting for the other slices, by the
+  // degree of the tensor axis: the same for each number of stages.
   std::map<int, double> slices_;
-  double best_ = std::numeric_limits<double>::infinity();  // seconds of a step
+  double best_ = std::numeric_limits<double>::infinity();  // seconds_of_sample() the best
 };
 
 }  // namespace

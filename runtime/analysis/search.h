@@ -23,12 +23,12 @@ struct Candidate {
 // Hears, before each mesh is examined, how many of how many are done.
 using SearchProgress = std::function<void(size_t done, size_t all, const parallel::Mesh& next)>;
 
-// All meshes of `world_size` ranks: first those that fit, by predicted step time, then the others.
-// With Planner::sheet the search may also change parallelism.zero_stage, zero_ranks, microbatches
-// and pipeline_schedule, training.micro_batch_size and recompute: where a mesh does not fit, and
-// for the fastest few meshes. It then plans no mesh that cannot be the fastest, as far as the
-// computing of its tensor slices and the bubble of its pipeline tell, and none with very many
-// micro-batches.
+// All meshes of `world_size` ranks: first those that fit, by the predicted time for one sample,
+// then the others. With Planner::sheet the search may also change parallelism.zero_stage,
+// zero_ranks, microbatches and pipeline_schedule, training.micro_batch_size and recompute: where a
+// mesh does not fit, and for the fastest few meshes. It then plans no mesh that cannot be the
+// fastest, as far as the computing of its tensor slices and the bubble of its pipeline tell, and
+// none with very many micro-batches.
 std::vector<Candidate> search(const config::Config& config, int world_size, const Planner& planner,
                               const SearchProgress& progress = nullptr);
 

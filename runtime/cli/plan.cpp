@@ -308,6 +308,7 @@ void print_candidates(const std::vector<analysis::Candidate>& candidates) {
                {"zero", Kind::kNumber, 3},
                {"of a rank", Kind::kNumber, 2},
                {"ms a step", Kind::kNumber},
+               {"samples/s", Kind::kNumber, 4},
                {"bubble", Kind::kNumber, 1},
                {"why not"}});
   std::map<std::string, int> unplanned;  // meshes, by the reason
@@ -316,14 +317,17 @@ void print_candidates(const std::vector<analysis::Candidate>& candidates) {
     const bool planned = !c.plan.roles.empty();
     int& alike = unplanned[c.reason];
     if (!planned && alike != 1) {
-      if (alike > 1) table.add({fmt::format("{} meshes", alike), "-", "-", "-", "-", c.reason});
+      if (alike > 1)
+        table.add({fmt::format("{} meshes", alike), "-", "-", "-", "-", "-", c.reason});
       alike = 0;
       continue;
     }
     const parallel::StepTimes& t = c.plan.prediction.times;
+    const auto samples = static_cast<double>(c.config.training.global_batch_size);
     table.add({to_string(c.mesh), planned ? std::to_string(c.config.parallelism.zero_stage) : "-",
                planned ? mib(c.plan.peak()) : "-",
                planned && t.compute > 0 ? fmt::format("{:.3f}", t.step() * 1e3) : "-",
+               planned && t.compute > 0 ? fmt::format("{:.0f}", samples / t.step()) : "-",
                planned && t.compute > 0 ? fmt::format("{:.3f}", t.bubble()) : "-", c.reason});
   }
   table.print();

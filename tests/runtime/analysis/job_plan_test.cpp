@@ -392,6 +392,22 @@ TEST_F(Search, SaysWhatItDoesNotPlan) {
   }
 }
 
+// With a batch for each rank the step of a wide data axis has more samples.
+TEST_F(Search, ComparesSamplesAndNotSteps) {
+  config_ = test::parse(kByHand, {{"parallelism.search", "true"},
+                                  {"dataset.samples", "65536"},
+                                  {"training.batch_size_per_rank", "16384"}});
+  Planner p = planner();
+  p.sheet = sheet_with(0);
+  p.cluster = parallel::one_node({1e-6, 1e9, false});
+  const std::vector<Candidate> list = analysis::search(config_, 2, p);
+  EXPECT_EQ(best_of(list).mesh.data, 2);
+  const auto longest = std::max_element(list.begin(), list.end(), [](const auto& a, const auto& b) {
+    return a.plan.prediction.times.step() < b.plan.prediction.times.step();
+  });
+  EXPECT_EQ(longest->mesh.data, 2) << "a test of nothing: steps and samples agree";
+}
+
 // Pipelines are found where one stage is refused, whatever the keys say that the search may change.
 TEST_F(Search, BeginsPipelinesWithWhatTheyAllow) {
   const train::Settings search = {{"parallelism.search", "true"}, {"optimizer.name", "\"adamw\""}};
