@@ -198,7 +198,12 @@ class ProcessJob {
       supervision.regroup_interval = options_.elastic.rejoin;
       supervision.should_regroup = [&] { return has_saved(folder.path()) && regroup(); };
     }
+    if (machines_ != nullptr && machines_->rejoin.count() > 0) {
+      supervision.regroup_interval = machines_->rejoin;
+      supervision.should_regroup = machines_->is_back;
+    }
     Ending ending = supervise(make_specs_(slots_, folder), signals_, supervision);
+    if (machines_ != nullptr && is_loss_of_new(ending)) ending.exit_code = kLostRank;
     // A shell says so if there is no such program on the machine, or none that may be executed.
     if (machines_ != nullptr && (ending.exit_code == 126 || ending.exit_code == 127))
       ending.exit_code = static_cast<int>(ExitCode::kConfiguration);
@@ -206,6 +211,13 @@ class ProcessJob {
     if (!ending.asked && !is_documented(ending.exit_code)) ending.exit_code = kLostRank;
     had_met_ |= has_saved(folder.path());
     return ending;
+  }
+
+  // Numbers that are not finite are no fault of a machine.
+  bool is_loss_of_new(const Ending& ending) const {
+    return !ending.asked && ending.exit_code != 0 &&
+           ending.exit_code != static_cast<int>(ExitCode::kNumeric) &&
+           machines_->is_new(ending.lost);
   }
 
   // A device that fails in an elastic job is lost like a rank, once it has worked in the job.
@@ -218,8 +230,9 @@ class ProcessJob {
   // Decides with which slots the next attempt is made. Returns false if there is none.
   bool goes_on(const Ending& ending) {
     if (ending.regroups) {
-      slots_.take_back();
       restarts_ = 0;
+      if (machines_ != nullptr) return true;
+      slots_.take_back();
       std::fprintf(stderr, "all %d ranks go on from that checkpoint\n", slots_.ranks());
       return true;
     }

@@ -76,6 +76,14 @@ struct Machines {
   // in its place; says so.
   // Returns false if the job cannot go on without it.
   std::function<bool(int rank)> leave_out;
+  // Whether the machine of a rank (-1: none) has come into the job later. Where such a machine
+  // fails, for example because it lacks the data, the job does not fail: the machine is lost.
+  std::function<bool(int rank)> is_new;
+  // Called at the interval `rejoin` (0: never) while the ranks run, until a machine that was left
+  // out can be used again. The ranks then end after their next checkpoint, and the launchers of
+  // that attempt are asked for anew. Must not throw or wait.
+  std::function<bool()> is_back;
+  std::chrono::nanoseconds rejoin{0};
 };
 
 // Runs launchers on other machines, or what starts them, as launch_processes() runs ranks. Of the

@@ -11,6 +11,7 @@ namespace tools::launch {
 struct Host {
   std::string name;  // as the agent takes it: "b", "user@b", "10.0.0.2", "fd00::2"
   int ranks = 1;
+  bool is_new = false;  // it was no machine of the job when that began
 };
 
 // Reads "a,user@b:4,[fd00::2]:2". A host without a number gets `ranks` ranks. A host that is named

@@ -74,7 +74,8 @@ void check_rendezvous(const Arguments& arguments, const std::string& address) {
         "or give --rendezvous HOST:PORT");
 }
 
-std::vector<std::string> words_for(const Arguments& arguments, const Host& host) {
+std::vector<std::string> words_for(const Arguments& arguments, const Host& host,
+                                   const std::vector<std::string>& options) {
   constexpr std::string_view kHost = "{host}";
   std::vector<std::string> words = arguments.agent;
   bool named = false;
@@ -85,8 +86,19 @@ std::vector<std::string> words_for(const Arguments& arguments, const Host& host)
     }
   }
   if (!named) words.push_back(host.name);
-  words.insert(words.end(), {arguments.program, "launch", "--serve"});
+  words.push_back(arguments.program);
+  words.insert(words.end(), options.begin(), options.end());
   return words;
+}
+
+// The machine of a rank; the number of machines if there is none.
+size_t host_of(const Arguments& arguments, int rank) {
+  size_t host = 0;
+  for (int next = 0; host < arguments.hosts.size(); ++host) {
+    next += arguments.hosts[host].ranks;
+    if (rank < next) break;
+  }
+  return host;
 }
 
 }  // namespace
@@ -120,7 +132,7 @@ std::vector<runtime::launch::ChildSpec> agents_of(const Arguments& arguments) {
     // What programs read of rank 0 has no prefix.
     spec.err_prefix = "[" + host.name + "] ";
     if (assignment.first_rank > 0) spec.out_prefix = spec.err_prefix;
-    spec.arguments = words_for(arguments, host);
+    spec.arguments = words_for(arguments, host, {"launch", "--serve"});
     spec.program = spec.arguments[0];
     spec.remedy = "install it, or give another program with --agent";
     spec.input = line_of(assignment);
@@ -143,11 +155,7 @@ bool leave_out(Arguments& arguments, int rank) {
       std::cerr << "error: it is not known which machine was lost, so that none can be left out\n";
     return false;
   }
-  size_t lost = 0;
-  for (int next = 0; lost < arguments.hosts.size(); ++lost) {
-    next += arguments.hosts[lost].ranks;
-    if (rank < next) break;
-  }
+  const size_t lost = host_of(arguments, rank);
   if (lost == arguments.hosts.size()) return false;
   const std::string name = arguments.hosts[lost].name;
   if (lost == 0) {
@@ -159,6 +167,7 @@ bool leave_out(Arguments& arguments, int rank) {
   }
   if (!arguments.spares.empty()) {
     arguments.hosts[lost] = arguments.spares.front();
+    arguments.hosts[lost].is_new = true;
     arguments.spares.erase(arguments.spares.begin());
     std::cerr << arguments.hosts[lost].name << " takes the place of " << name
               << ", which is lost\n";
@@ -166,6 +175,7 @@ bool leave_out(Arguments& arguments, int rank) {
   }
   const size_t left = arguments.hosts.size() - 1;
   if (arguments.min_hosts > 0 && left >= static_cast<size_t>(arguments.min_hosts)) {
+    arguments.left_out.push_back({arguments.hosts[lost], lost});
     arguments.hosts.erase(arguments.hosts.begin() + static_cast<std::ptrdiff_t>(lost));
     std::cerr << name << " is left out: " << left << " of " << left + 1 << " machines go on\n";
     return true;
@@ -182,9 +192,26 @@ int run_on_hosts(Arguments arguments) {
   runtime::launch::LaunchOptions options;
   options.max_restarts = arguments.max_restarts;
   options.saving = std::chrono::seconds(arguments.save_timeout_s);
+  Inquiry inquiry;
+  const auto start = [&] {
+    take_back(arguments.left_out, arguments.hosts);
+    return agents_of(arguments);
+  };
+  const auto is_new = [&](int rank) {
+    const size_t host = rank < 0 ? arguments.hosts.size() : host_of(arguments, rank);
+    return host < arguments.hosts.size() && arguments.hosts[host].is_new;
+  };
+  const auto is_back = [&] {
+    return inquiry.ask(arguments.left_out,
+                       [&](const Host& host) { return words_for(arguments, host, {"--version"}); });
+  };
+  const std::chrono::duration<double, std::ratio<60>> rejoin(arguments.rejoin_minutes);
   return runtime::launch::launch_launchers(
-      options, {.launchers = [&] { return agents_of(arguments); },
-                .leave_out = [&](int rank) { return leave_out(arguments, rank); }});
+      options, {.launchers = start,
+                .leave_out = [&](int rank) { return leave_out(arguments, rank); },
+                .is_new = is_new,
+                .is_back = is_back,
+                .rejoin = std::chrono::duration_cast<std::chrono::nanoseconds>(rejoin)});
 }
 
 }  // namespace tools::launch

@@ -8,6 +8,7 @@
 #include "runtime/launch/child.h"
 #include "runtime/launch/nonce.h"
 #include "tools/launch/hosts.h"
+#include "tools/launch/left_out.h"
 
 namespace tools::launch {
 
@@ -23,9 +24,11 @@ struct Arguments {
   std::vector<std::string> forwarded = {};  // names of variables, beside those of this program
   std::string log_folder = {};              // of LaunchOptions, on each host
   int max_restarts = 0;
-  std::vector<Host> spares = {};  // take the places of hosts that are lost
-  int min_hosts = 0;              // with which the job goes on without spares; 0: all
-  int save_timeout_s = 1800;      // the default of comm.save_timeout_s
+  std::vector<Host> spares = {};       // take the places of hosts that are lost
+  int min_hosts = 0;                   // with which the job goes on without spares; 0: all
+  std::vector<LeftOut> left_out = {};  // because of min_hosts
+  double rejoin_minutes = 10;          // between two questions to one of these; 0: none is asked
+  int save_timeout_s = 1800;           // the default of comm.save_timeout_s
   // The same in all attempts to run the job.
   std::string launch_id = runtime::launch::make_nonce(), secret = runtime::launch::make_nonce();
 };

@@ -71,6 +71,10 @@ void add_losses(CLI::App& app, Options& o) {
                  "With how many machines the job goes on when one is lost and no spare is left; "
                  "default: all")
       ->check(runtime::cli::positive(a.min_hosts));
+  app.add_option("--rejoin-minutes", a.rejoin_minutes,
+                 "Minutes between questions to a machine that was left out; when it answers, it is "
+                 "taken in after the next checkpoint; 0: never; default 10")
+      ->check(CLI::Range(0.0, 1e6));
 }
 
 int main_of(int argc, char** argv) {

@@ -126,6 +126,23 @@ TEST(LeaveOut, TakesSparesFirst) {
   EXPECT_THAT(names_of(arguments), ElementsAre("me@a", "d"));
 }
 
+TEST(LeaveOut, MachinesThatAreBackHaveTheirPlacesAgain) {
+  Arguments arguments = two_hosts();
+  arguments.hosts.insert(arguments.hosts.end(), {{"c", 2}, {"d", 1}});
+  arguments.min_hosts = 1;
+  EXPECT_TRUE(leave_out(arguments, 2));
+  EXPECT_TRUE(leave_out(arguments, 4));
+  EXPECT_THAT(names_of(arguments), ElementsAre("me@a", "c"));
+  take_back(arguments.left_out, arguments.hosts);
+  EXPECT_THAT(names_of(arguments), ElementsAre("me@a", "c")) << "none is back";
+  arguments.left_out[0].is_back = true;
+  take_back(arguments.left_out, arguments.hosts);
+  EXPECT_THAT(names_of(arguments), ElementsAre("me@a", "b", "c"));
+  EXPECT_TRUE(arguments.hosts[1].is_new);
+  ASSERT_EQ(arguments.left_out.size(), 1u);
+  EXPECT_EQ(arguments.left_out[0].host.name, "d");
+}
+
 TEST(Agents, MayHaveTheHostAnywhere) {
   Arguments arguments = two_hosts();
   arguments.agent = {"exec", "--in={host}"};

@@ -5,10 +5,12 @@ Environment: RUNTIME, the program; CONFIG and DATA, a configuration and its data
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 
@@ -57,9 +59,9 @@ class Launch(unittest.TestCase):
         out, err = process.communicate(timeout=120)
         return process.returncode, out, err
 
-    def started(self, hosts, *options, train=("--max-steps", "100000000", "--set", "training.epochs=100000000")):
+    def started(self, hosts, *options, train=("--max-steps", "100000000", "--set", "training.epochs=100000000"), **kwargs):
         """A long run that has made some steps."""
-        process = self.start(hosts, *options, train=train)
+        process = self.start(hosts, *options, train=train, **kwargs)
         for line in process.stdout:
             if '"step":20,' in line:
                 return process
@@ -127,8 +129,16 @@ class Launch(unittest.TestCase):
         self.assertIn("restart 1 of 1", err)
         self.assertIn("done: 20000 steps", err)
 
-    def ends_again(self, *args):
-        process = self.started(*args, train=("--max-steps", "300", "--set", "training.epochs=100000", "--resume", "auto"))
+    def agent_without(self, host, code, message):
+        """An agent that ends with this code on the host, as ssh does."""
+        script = os.path.join(self.folder.name, "agent.sh")
+        with open(script, "w") as file:
+            file.write(f'[ "$1" != {host} ] || {{ echo "{message}" >&2; exit {code}; }}\nshift\nexec "$@"\n')
+        return f"bash {script}"
+
+    def ends_again(self, *args, **kwargs):
+        process = self.started(*args, train=("--max-steps", "300", "--set", "training.epochs=100000", "--resume", "auto"),
+                               **kwargs)
         os.kill(self.rank(1), signal.SIGKILL)
         out, err = process.communicate(timeout=120)
         return process.returncode, out, err
@@ -142,12 +152,48 @@ class Launch(unittest.TestCase):
         self.assertIn('"step":300,', out)
         self.assertEqual(self.left(), 0)
 
+    def test_a_machine_that_is_back_is_taken_in(self):
+        steps = ("--max-steps", "100000000", "--set", "training.epochs=100000000", "--set", "checkpoint.interval_steps=500")
+        process = self.started("a,b,c", "--min-hosts", "2", "--rejoin-minutes", "0.02", train=(*steps, "--resume", "auto"))
+        os.kill(self.rank(1), signal.SIGKILL)
+        reader = threading.Thread(target=process.stdout.read)
+        reader.start()
+        found = []
+        for line in process.stderr:
+            found.append(line)
+            if "[a] [rank 0]" in line and " ranks over gloo" in line and any("is taken in" in said for said in found):
+                break
+        process.send_signal(signal.SIGINT)
+        err = "".join(found) + process.stderr.read()
+        reader.join()
+        self.assertEqual(process.wait(timeout=60), 130, err)
+        expected = ("b is left out: 2 of 3 machines go on", "[a] [rank 0] 2 ranks over gloo", "b can be used again",
+                    "b is taken in: 3 machines go on", "[a] [rank 0] 3 ranks over gloo")
+        places = [err.rfind(said) for said in expected]
+        self.assertTrue(0 <= places[0] and places == sorted(places), err)
+        self.assertEqual(self.left(), 0)
+
     def test_a_spare_takes_the_place(self):
         code, out, err = self.ends_again("a,b", "--spares", "d")
         self.assertEqual(code, 0, err)
         self.assertIn("d takes the place of b, which is lost", err)
         self.assertEqual(err.count("[a] [rank 0] 2 ranks over gloo"), 2)
         self.assertIn('"step":300,', out)
+
+    def test_a_spare_that_cannot_run_is_passed_over(self):
+        for failure, message in ((127, "runtime: not found"), (5, "there are no data")):
+            shutil.rmtree(os.path.join(self.folder.name, "run"), ignore_errors=True)
+            agent = self.agent_without("d", failure, message)
+            code, out, err = self.ends_again("a,b", "--spares", "d,e", agent=agent)
+            self.assertEqual(code, 0, err)
+            self.assertIn("[d] " + message, err)
+            self.assertIn("e takes the place of d, which is lost", err)
+            self.assertIn('"step":300,', out)
+
+    def test_a_machine_without_the_program_is_an_error(self):
+        code, _, err = self.run_to_end("a,b", "--spares", "d", agent=self.agent_without("b", 127, "runtime: not found"))
+        self.assertEqual(code, 2, err)
+        self.assertNotIn("takes the place", err)
 
     def test_too_few_machines_are_left(self):
         code, _, err = self.ends_again("a,b", "--min-hosts", "2")
@@ -171,10 +217,7 @@ class Launch(unittest.TestCase):
     def test_a_host_that_cannot_be_reached(self):
         # The agent of b ends at once, as ssh does; the ranks of a wait for those of b.
         begin = time.monotonic()
-        script = os.path.join(self.folder.name, "agent.sh")
-        with open(script, "w") as file:
-            file.write('[ "$1" != b ] || { echo "no route to b" >&2; exit 255; }\nshift\nexec "$@"\n')
-        code, _, err = self.run_to_end("a,b", agent=f"bash {script}")
+        code, _, err = self.run_to_end("a,b", agent=self.agent_without("b", 255, "no route to b"))
         self.assertEqual(code, 4, err)
         self.assertIn("no route to b", err)
         self.assertRegex(err, r"the agent for b \(pid \d+\) ended with exit code 255")
