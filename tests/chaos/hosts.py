@@ -8,6 +8,7 @@ A line says for each seed: the mesh, the hosts, who was killed, and from which s
 a checkpoint is not whole, a newer one was not used, or a rank did not end as it should.
 """
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -98,10 +99,9 @@ class Job:
         """Waits until the metrics have so many lines, or a rank has ended."""
         path, end_s = os.path.join(self.run_folder(), "metrics.jsonl"), time.monotonic() + RUN_S
         while time.monotonic() < end_s and all(process.poll() is None for process in processes):
-            if os.path.exists(path):
-                with open(path, "rb") as file:
-                    if file.read().count(b'{"step"') >= step:
-                        return
+            with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:  # a new run begins a new file
+                if file.read().count(b'{"step"') >= step:
+                    return
             time.sleep(0.001)
 
     def result(self):
