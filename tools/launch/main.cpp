@@ -67,14 +67,17 @@ void add_losses(CLI::App& app, Options& o) {
       ->check(runtime::cli::between(a.max_restarts, 0, 1000000));
   app.add_option("--spares", o.spares,
                  "Machines that take the places of lost ones, after --max-restarts restarts");
-  app.add_option("--min-hosts", a.min_hosts,
-                 "With how many machines the job goes on when one is lost and no spare is left; "
-                 "default: all")
-      ->check(runtime::cli::positive(a.min_hosts));
+  CLI::Option* const fewer =
+      app.add_option(
+             "--min-hosts", a.min_hosts,
+             "With how many machines the job goes on when one is lost and no spare is left; "
+             "default: all")
+          ->check(runtime::cli::positive(a.min_hosts));
   app.add_option("--rejoin-minutes", a.rejoin_minutes,
                  "Minutes between questions to a machine that was left out; when it answers, it is "
                  "taken in after the next checkpoint; 0: never; default 10")
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(runtime::cli::between(a.rejoin_minutes, 0, 1e6))
+      ->needs(fewer);
 }
 
 int main_of(int argc, char** argv) {
