@@ -51,7 +51,9 @@ build_debug() {
     -DCMAKE_CXX_FLAGS_DEBUG=-g1 && build debug unit_tests
 }
 
-tsan_tests=(faults_threads_test local_communicator_test watchdog_test)
+# Ranks as threads, and what has threads of its own: the store, the control plane, collectives inside a machine.
+tsan_tests=(faults_threads_test local_communicator_test watchdog_test rendezvous_test job_board_test messenger_test
+  shared_memory_test collectives_mesh_test system_test)
 
 build_tsan() {
   configure tsan -DRUNTIME_PRECOMPILE=ON -DRUNTIME_UNITY=ON || return
