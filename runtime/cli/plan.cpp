@@ -323,11 +323,11 @@ void print_candidates(const std::vector<analysis::Candidate>& candidates) {
       continue;
     }
     const parallel::StepTimes& t = c.plan.prediction.times;
-    const auto samples = static_cast<double>(c.config.training.global_batch_size);
+    const double rate = static_cast<double>(c.config.training.global_batch_size) / t.step();
     table.add({to_string(c.mesh), planned ? std::to_string(c.config.parallelism.zero_stage) : "-",
                planned ? mib(c.plan.peak()) : "-",
                planned && t.compute > 0 ? fmt::format("{:.3f}", t.step() * 1e3) : "-",
-               planned && t.compute > 0 ? fmt::format("{:.0f}", samples / t.step()) : "-",
+               planned && t.compute > 0 ? fmt::format("{:.{}f}", rate, rate < 100 ? 2 : 0) : "-",
                planned && t.compute > 0 ? fmt::format("{:.3f}", t.bubble()) : "-", c.reason});
   }
   table.print();

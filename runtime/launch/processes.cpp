@@ -175,7 +175,7 @@ class ProcessJob {
     Ending ending = attempt();
     while (goes_on(ending)) ending = attempt();
     if (ending.exit_code == 0 && ending.output_error != 0) throw lost_output(ending.output_error);
-    const bool own = options_.share && !ending.asked && ending.lost >= 0;
+    const bool own = options_.share && !ending.told_to_stop && ending.lost >= 0;
     return own && ending.exit_code == kLostRank ? kLostOwnRank : ending.exit_code;
   }
 
@@ -203,7 +203,6 @@ class ProcessJob {
       supervision.should_regroup = machines_->is_back;
     }
     Ending ending = supervise(make_specs_(slots_, folder), signals_, supervision);
-    if (machines_ != nullptr && is_loss_of_new(ending)) ending.exit_code = kLostRank;
     // A shell says so if there is no such program on the machine, or none that may be executed.
     if (machines_ != nullptr && (ending.exit_code == 126 || ending.exit_code == 127))
       ending.exit_code = static_cast<int>(ExitCode::kConfiguration);
@@ -215,7 +214,7 @@ class ProcessJob {
 
   // Numbers that are not finite are no fault of a machine.
   bool is_loss_of_new(const Ending& ending) const {
-    return !ending.asked && ending.exit_code != 0 &&
+    return machines_ != nullptr && !ending.asked && ending.exit_code != 0 &&
            ending.exit_code != static_cast<int>(ExitCode::kNumeric) &&
            machines_->is_new(ending.lost);
   }
@@ -236,8 +235,9 @@ class ProcessJob {
       std::fprintf(stderr, "all %d ranks go on from that checkpoint\n", slots_.ranks());
       return true;
     }
-    if (!is_loss(ending)) return false;
-    if (restarts_ < options_.max_restarts) {
+    const bool of_new = is_loss_of_new(ending);
+    if (!is_loss(ending) && !of_new) return false;
+    if (!of_new && restarts_ < options_.max_restarts) {
       std::fprintf(stderr, "restart %d of %d\n", ++restarts_, options_.max_restarts);
       if (machines_ != nullptr) pause();
       return true;

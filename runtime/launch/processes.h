@@ -77,7 +77,8 @@ struct Machines {
   // Returns false if the job cannot go on without it.
   std::function<bool(int rank)> leave_out;
   // Whether the machine of a rank (-1: none) has come into the job later. Where such a machine
-  // fails, for example because it lacks the data, the job does not fail: the machine is lost.
+  // fails, for example because it lacks the data, the job does not fail: the machine is lost, and
+  // is left out without a restart.
   std::function<bool(int rank)> is_new;
   // Called at the interval `rejoin` (0: never) while the ranks run, until a machine that was left
   // out can be used again. The ranks then end after their next checkpoint, and the launchers of

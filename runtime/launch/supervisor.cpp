@@ -412,6 +412,7 @@ Ending Supervisor::run(const std::vector<ChildSpec>& specs) {
   Ending ending;
   ending.exit_code = only_stopped ? stopped_ : cause_->exit_code();
   ending.asked = asked_ != 0;
+  ending.told_to_stop = asked_ != 0 && asked_ != kAfterCheckpoint;
   ending.regroups = regroup_.asked && !ending.asked && ending.exit_code == kEndedAfterCheckpoint;
   ending.lost = std::max(lost_, -1);
   ending.output_error = out_.error();

@@ -46,7 +46,8 @@ class Signals {
 // How an attempt has ended.
 struct Ending {
   int exit_code = 0;
-  bool asked = false;  // the user has sent a signal
+  bool asked = false;         // the user has sent a signal
+  bool told_to_stop = false;  // the signal was to end the ranks at once, not after a checkpoint
   // The ranks have ended after a checkpoint, because Supervision::should_regroup() was true.
   bool regroups = false;
   int lost = -1;  // the rank that failed first by itself, or that was stopped or hung; -1: unknown

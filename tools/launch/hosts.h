@@ -2,6 +2,7 @@
 #ifndef TOOLS_LAUNCH_HOSTS_H_
 #define TOOLS_LAUNCH_HOSTS_H_
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,7 +12,9 @@ namespace tools::launch {
 struct Host {
   std::string name;  // as the agent takes it: "b", "user@b", "10.0.0.2", "fd00::2"
   int ranks = 1;
-  bool is_new = false;  // it was no machine of the job when that began
+  size_t place = 0;     // among the machines that the job began with
+  bool is_new = false;  // it has come into the job later, and has not worked for long
+  int returns = 0;      // how often it was left out and taken in again
 };
 
 // Reads "a,user@b:4,[fd00::2]:2". A host without a number gets `ranks` ranks. A host that is named

@@ -166,7 +166,9 @@ bool leave_out(Arguments& arguments, int rank) {
     return false;
   }
   if (!arguments.spares.empty()) {
+    const size_t place = arguments.hosts[lost].place;
     arguments.hosts[lost] = arguments.spares.front();
+    arguments.hosts[lost].place = place;
     arguments.hosts[lost].is_new = true;
     arguments.spares.erase(arguments.spares.begin());
     std::cerr << arguments.hosts[lost].name << " takes the place of " << name
@@ -175,7 +177,7 @@ bool leave_out(Arguments& arguments, int rank) {
   }
   const size_t left = arguments.hosts.size() - 1;
   if (arguments.min_hosts > 0 && left >= static_cast<size_t>(arguments.min_hosts)) {
-    arguments.left_out.push_back({arguments.hosts[lost], lost});
+    add_left_out(arguments.left_out, arguments.hosts[lost]);
     arguments.hosts.erase(arguments.hosts.begin() + static_cast<std::ptrdiff_t>(lost));
     std::cerr << name << " is left out: " << left << " of " << left + 1 << " machines go on\n";
     return true;
@@ -192,8 +194,10 @@ int run_on_hosts(Arguments arguments) {
   runtime::launch::LaunchOptions options;
   options.max_restarts = arguments.max_restarts;
   options.saving = std::chrono::seconds(arguments.save_timeout_s);
+  for (size_t i = 0; i < arguments.hosts.size(); ++i) arguments.hosts[i].place = i;
   Inquiry inquiry;
   const auto start = [&] {
+    inquiry.end();
     take_back(arguments.left_out, arguments.hosts);
     return agents_of(arguments);
   };
@@ -202,10 +206,15 @@ int run_on_hosts(Arguments arguments) {
     return host < arguments.hosts.size() && arguments.hosts[host].is_new;
   };
   const auto is_back = [&] {
+    for (Host& host : arguments.hosts) host.is_new = false;  // it has worked for an interval
     return inquiry.ask(arguments.left_out,
                        [&](const Host& host) { return words_for(arguments, host, {"--version"}); });
   };
-  const std::chrono::duration<double, std::ratio<60>> rejoin(arguments.rejoin_minutes);
+  // Ranks that begin anew each time would lose what they have computed.
+  const bool resumes = std::ranges::any_of(
+      arguments.command, [](const std::string& word) { return word.starts_with("--resume"); });
+  const std::chrono::duration<double, std::ratio<60>> rejoin(resumes ? arguments.rejoin_minutes
+                                                                     : 0);
   return runtime::launch::launch_launchers(
       options, {.launchers = start,
                 .leave_out = [&](int rank) { return leave_out(arguments, rank); },

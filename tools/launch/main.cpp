@@ -74,8 +74,9 @@ void add_losses(CLI::App& app, Options& o) {
              "default: all")
           ->check(runtime::cli::positive(a.min_hosts));
   app.add_option("--rejoin-minutes", a.rejoin_minutes,
-                 "Minutes between questions to a machine that was left out; when it answers, it is "
-                 "taken in after the next checkpoint; 0: never; default 10")
+                 "Minutes between questions to machines that were left out; one that has the same "
+                 "version of runtime is taken in after the next checkpoint, if the command has "
+                 "--resume; 0: never; default 10")
       ->check(runtime::cli::between(a.rejoin_minutes, 0, 1e6))
       ->needs(fewer);
 }

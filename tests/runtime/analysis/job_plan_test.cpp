@@ -402,6 +402,7 @@ TEST_F(Search, ComparesSamplesAndNotSteps) {
   p.cluster = parallel::one_node({1e-6, 1e9, false});
   const std::vector<Candidate> list = analysis::search(config_, 2, p);
   EXPECT_EQ(best_of(list).mesh.data, 2);
+  ASSERT_EQ(list[1].reason, "");
   const auto longest = std::max_element(list.begin(), list.end(), [](const auto& a, const auto& b) {
     return a.plan.prediction.times.step() < b.plan.prediction.times.step();
   });

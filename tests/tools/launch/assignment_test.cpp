@@ -129,18 +129,24 @@ TEST(LeaveOut, TakesSparesFirst) {
 TEST(LeaveOut, MachinesThatAreBackHaveTheirPlacesAgain) {
   Arguments arguments = two_hosts();
   arguments.hosts.insert(arguments.hosts.end(), {{"c", 2}, {"d", 1}});
+  for (size_t i = 0; i < arguments.hosts.size(); ++i) arguments.hosts[i].place = i;
   arguments.min_hosts = 1;
   EXPECT_TRUE(leave_out(arguments, 2));
-  EXPECT_TRUE(leave_out(arguments, 4));
-  EXPECT_THAT(names_of(arguments), ElementsAre("me@a", "c"));
+  EXPECT_TRUE(leave_out(arguments, 2));
+  EXPECT_THAT(names_of(arguments), ElementsAre("me@a", "d"));
   take_back(arguments.left_out, arguments.hosts);
-  EXPECT_THAT(names_of(arguments), ElementsAre("me@a", "c")) << "none is back";
-  arguments.left_out[0].is_back = true;
+  EXPECT_THAT(names_of(arguments), ElementsAre("me@a", "d")) << "none is back";
+  arguments.left_out[1].is_back = true;
   take_back(arguments.left_out, arguments.hosts);
-  EXPECT_THAT(names_of(arguments), ElementsAre("me@a", "b", "c"));
+  EXPECT_THAT(names_of(arguments), ElementsAre("me@a", "c", "d"));
   EXPECT_TRUE(arguments.hosts[1].is_new);
   ASSERT_EQ(arguments.left_out.size(), 1u);
-  EXPECT_EQ(arguments.left_out[0].host.name, "d");
+  EXPECT_EQ(arguments.left_out[0].skipped, 0);
+  arguments.left_out[0].is_back = true;
+  take_back(arguments.left_out, arguments.hosts);
+  EXPECT_THAT(names_of(arguments), ElementsAre("me@a", "b", "c", "d"));
+  EXPECT_TRUE(leave_out(arguments, 2));
+  EXPECT_EQ(arguments.left_out[0].skipped, 1) << "b was back and is lost again";
 }
 
 TEST(Agents, MayHaveTheHostAnywhere) {

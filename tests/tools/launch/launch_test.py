@@ -152,26 +152,49 @@ class Launch(unittest.TestCase):
         self.assertIn('"step":300,', out)
         self.assertEqual(self.left(), 0)
 
-    def test_a_machine_that_is_back_is_taken_in(self):
-        steps = ("--max-steps", "100000000", "--set", "training.epochs=100000000", "--set", "checkpoint.interval_steps=500")
-        process = self.started("a,b,c", "--min-hosts", "2", "--rejoin-minutes", "0.02", train=(*steps, "--resume", "auto"))
-        os.kill(self.rank(1), signal.SIGKILL)
-        reader = threading.Thread(target=process.stdout.read)
-        reader.start()
-        found = []
+    def said_until(self, process, found, *texts):
+        """Reads what the job says until a line has all the texts; the lines are added to `found`."""
         for line in process.stderr:
             found.append(line)
-            if "[a] [rank 0]" in line and " ranks over gloo" in line and any("is taken in" in said for said in found):
-                break
+            if all(text in line for text in texts):
+                return
+        self.fail("".join(found))
+
+    def elastic(self, min_hosts, interval_steps):
+        """A long run on a, b and c that asks machines which were left out; without end it is killed."""
+        steps = ("--max-steps", "100000000", "--set", "training.epochs=100000000", "--resume", "auto",
+                 "--set", f"checkpoint.interval_steps={interval_steps}", "--set", "checkpoint.interval_minutes=0")
+        process = self.started("a,b,c", "--min-hosts", min_hosts, "--rejoin-minutes", "0.05", train=steps)
+        timer = threading.Timer(100, process.kill)
+        timer.start()
+        self.addCleanup(timer.cancel)
+        reader = threading.Thread(target=process.stdout.read)
+        reader.start()
+        self.addCleanup(reader.join)
+        self.addCleanup(self.end, process)
+        return process
+
+    def test_a_machine_that_is_back_is_taken_in(self):
+        process, found = self.elastic("2", 500), []
+        os.kill(self.rank(1), signal.SIGKILL)
+        for texts in (("b is left out: 2 of 3 machines go on",), ("[a] [rank 0] 2 ranks over gloo",), ("b can be used again",),
+                      ("b is taken in: 3 machines go on",), ("[a] [rank 0] 3 ranks over gloo",), ("[a] [rank 0] resumed from",)):
+            self.said_until(process, found, *texts)
         process.send_signal(signal.SIGINT)
-        err = "".join(found) + process.stderr.read()
-        reader.join()
-        self.assertEqual(process.wait(timeout=60), 130, err)
-        expected = ("b is left out: 2 of 3 machines go on", "[a] [rank 0] 2 ranks over gloo", "b can be used again",
-                    "b is taken in: 3 machines go on", "[a] [rank 0] 3 ranks over gloo")
-        places = [err.rfind(said) for said in expected]
-        self.assertTrue(0 <= places[0] and places == sorted(places), err)
+        err = process.stderr.read()
+        self.assertEqual(process.wait(timeout=60), 130, "".join(found) + err)
         self.assertEqual(self.left(), 0)
+
+    def test_a_machine_that_is_lost_before_the_next_checkpoint_is_left_out(self):
+        process, found = self.elastic("1", 1000000000), []
+        os.kill(self.rank(1), signal.SIGKILL)
+        self.said_until(process, found, "b can be used again")
+        os.kill(self.rank(1), signal.SIGKILL)  # of c, in the place of b
+        for text in ("c is left out: 1 of 2 machines go on", "b is taken in: 2 machines go on", "[a] [rank 0] 2 ranks over gloo"):
+            self.said_until(process, found, text)
+        process.send_signal(signal.SIGTERM)
+        process.stderr.read()
+        self.assertEqual(process.wait(timeout=60), 143, "".join(found))
 
     def test_a_spare_takes_the_place(self):
         code, out, err = self.ends_again("a,b", "--spares", "d")
@@ -189,6 +212,10 @@ class Launch(unittest.TestCase):
             self.assertIn("[d] " + message, err)
             self.assertIn("e takes the place of d, which is lost", err)
             self.assertIn('"step":300,', out)
+
+    def test_without_another_spare_the_failure_is_that_of_the_job(self):
+        code, _, err = self.ends_again("a,b", "--spares", "d", agent=self.agent_without("d", 5, "there are no data"))
+        self.assertEqual(code, 5, err)
 
     def test_a_machine_without_the_program_is_an_error(self):
         code, _, err = self.run_to_end("a,b", "--spares", "d", agent=self.agent_without("b", 127, "runtime: not found"))
