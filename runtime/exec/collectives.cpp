@@ -6,11 +6,13 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
+#include <map>
 #include <utility>
 
 #include "plugins/host/drain.h"
 #include "runtime/error.h"
 #include "runtime/exec/communicator_errors.h"
+#include "runtime/watch/call_plan.h"
 
 namespace runtime::exec {
 
@@ -41,6 +43,19 @@ uint64_t count_of(const Graph& graph, const Node& node, int world_size) {
   return node.collective->kind == RT_ALL_TO_ALL ? sent / world_size : std::min(sent, received);
 }
 
+// What is known of a call before it starts.
+watch::CollectiveRecord record_of(const Graph& graph, const Node& node, int world_size) {
+  const graph::Collective& c = *node.collective;
+  const Value* const sent = operand(graph, node.inputs);
+  watch::CollectiveRecord record{.kind = c.kind, .reduction = c.reduction, .peer = c.peer};
+  record.dtype = (sent != nullptr ? sent : operand(graph, node.outputs))->dtype;
+  record.count = count_of(graph, node, world_size);
+  record.communicator = static_cast<uint64_t>(c.communicator);
+  record.micro_batch = c.micro_batch;
+  record.set_label(node.layer);
+  return record;
+}
+
 void copy_sent(CollectiveCall& call, Stream& stream) {
   if (call.send_copy) stream.copy(call.send_copy.data(), call.collective.send, call.send_bytes);
 }
@@ -65,13 +80,31 @@ class Timer {
 
 std::string describe(const CollectiveCall& call) {
   const rt_collective& c = call.collective;
-  std::string text = describe(watch::CollectiveRecord{.kind = c.kind,
-                                                      .dtype = c.dtype,
-                                                      .reduction = c.reduction,
-                                                      .peer = c.peer,
-                                                      .count = c.count});
-  if (c.reduction != 0) text += ", reduction " + std::to_string(c.reduction);
-  return call.name + ": " + text + ", communicator " + std::to_string(call.communicator);
+  watch::CollectiveRecord record{.kind = c.kind, .dtype = c.dtype, .reduction = c.reduction};
+  record.peer = c.peer;
+  record.count = c.count;
+  record.communicator = static_cast<uint64_t>(call.communicator);
+  record.set_label(call.name);
+  return watch::text_of(record);
+}
+
+watch::Plan plan_of(const std::vector<const Graph*>& graphs, int world_size) {
+  watch::Plan plan;
+  int64_t calls = 0;
+  for (const Graph* graph : graphs) {
+    std::map<int32_t, int64_t> positions;  // by token
+    for (const Node& node : graph->nodes) {
+      if (!node.collective) continue;
+      watch::PlanItem item{.waits = node.collective->wait};
+      if (!item.waits) {
+        item.call = record_of(*graph, node, world_size);
+        positions[node.collective->token] = ++calls;
+      }
+      item.call.position = positions.at(node.collective->token);
+      plan.push_back(item);
+    }
+  }
+  return plan;
 }
 
 Collectives::Collectives(std::vector<std::shared_ptr<plugins::host::Communicator>> communicators,
@@ -159,6 +192,9 @@ Stream& Collectives::stream_of(const CollectiveCall& call, const std::shared_ptr
 
 void Collectives::start(CollectiveCall& call, Stream& stream) {
   const std::lock_guard lock(mutex_);
+  call.purpose = recorder_.next_planned();
+  call.purpose.label = call.name;
+  call.purpose.micro_batch = call.micro_batch;
   if (!call.computed) {
     copy_sent(call, stream);
     return enqueue(call);
@@ -269,8 +305,7 @@ void Collectives::enqueue(CollectiveCall& call) {
   if (call.send_copy) collective.send = call.send_copy.data();
   if (call.receive_copy) collective.receive = call.receive_copy.data();
   if (check_) check_call(call);
-  call.sequence =
-      recorder_.begin(collective, number_of(call.communicator), call.name, call.micro_batch);
+  call.sequence = recorder_.begin(collective, number_of(call.communicator), call.purpose);
   if (spans_ != nullptr && call.stream == nullptr) {
     call.started_ns = SpanRecorder::now();
     recorded_.push_back(&call);
@@ -457,9 +492,10 @@ void Collectives::compare(const std::string& what, const std::vector<std::string
   const auto find_difference = [&](const std::vector<std::string>& texts, const std::string& item) {
     for (size_t i = 1; i < ranks.size() && disagreement.empty(); ++i) {
       if (texts[i] == texts[0]) continue;
-      disagreement = "the ranks disagree on " + item + ": " + watchdog_.rank_name(ranks[0]) +
-                     " has \"" + texts[0] + "\", " + watchdog_.rank_name(ranks[i]) + " has \"" +
-                     texts[i] + "\"; start all ranks with the same configuration, data and program";
+      disagreement = "the ranks disagree on " + item + ": " +
+                     watchdog_.options().names.of(ranks[0]) + " has \"" + texts[0] + "\", " +
+                     watchdog_.options().names.of(ranks[i]) + " has \"" + texts[i] +
+                     "\"; start all ranks with the same configuration, data and program";
     }
   };
   std::string joined;

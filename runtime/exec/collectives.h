@@ -43,6 +43,7 @@ struct CollectiveCall {
   // While the collective is under way.
   plugins::host::Work work;
   uint64_t sequence = 0;
+  watch::CallPurpose purpose = {};
   bool queued = false;     // not started yet: the device still computes its operands
   int64_t started_ns = 0;  // while it is recorded, see Collectives::record()
 };
@@ -161,8 +162,11 @@ class Collectives {
   std::vector<CollectiveCall*> recorded_;  // under way, not on a stream
 };
 
-// "bucket 0: all_reduce (431080 float32), reduction 1, communicator 0", for compare().
+// The call as watch::text_of() has it, for compare() and for people.
 std::string describe(const CollectiveCall& call);
+// What a rank that runs the graphs one after the other does with its communicators, whose numbers
+// are the indices in the graphs.
+watch::Plan plan_of(const std::vector<const graph::Graph*>& graphs, int world_size);
 
 }  // namespace runtime::exec
 

@@ -157,7 +157,7 @@ bool Messenger::poll(int from) {
   if (in.closed || !guarded(watchdog_, [&] { return in.work.poll(); })) return false;
   if (!in.in_payload && in.header.bytes > 0) {
     if (in.header.bytes > largest_payload_) {
-      throw CommunicationError(watchdog_.rank_name(from) + " sent a message of " +
+      throw CommunicationError(watchdog_.options().names.of(from) + " sent a message of " +
                                std::to_string(in.header.bytes) + " bytes, expected at most " +
                                std::to_string(largest_payload_) +
                                "; start all ranks with the same configuration and program");

@@ -485,13 +485,4 @@ void Program::run_collectives(plugins::host::Stream& stream, int communicator) {
   stream.synchronize();
 }
 
-std::vector<std::string> Program::collective_list(const std::function<bool(int)>& listed) const {
-  std::vector<std::string> list;
-  for (const Node& node : graph_.nodes) {
-    if (node.collective && !node.collective->wait && listed(node.collective->communicator))
-      list.push_back(describe(calls_[node.collective->token]));
-  }
-  return list;
-}
-
 }  // namespace runtime::exec

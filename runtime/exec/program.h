@@ -107,9 +107,6 @@ class Program {
   const MemoryReport& memory() const { return memory_; }
   // How much of a run is replayed at present.
   Recorded recorded() const;
-  // What the ranks must agree on, as text: the collectives, in order, of the communicators for
-  // which `listed` is true.
-  std::vector<std::string> collective_list(const std::function<bool(int)>& listed) const;
 
  private:
   struct Slot {           // where a storage value lives

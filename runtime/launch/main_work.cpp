@@ -101,7 +101,7 @@ void MainWork::follow(const std::string& keys, const char* what) {
       heard = Clock::now();
     }
     if (Clock::now() - heard > options_.silence)
-      watchdog_.fail("nothing has been heard of " + watchdog_.rank_name(0) + " for " +
+      watchdog_.fail("nothing has been heard of " + watchdog_.options().names.of(0) + " for " +
                      plugins::host::seconds_text(options_.silence));
     std::this_thread::sleep_for(pause);
     pause = std::min<nanoseconds>(2 * pause, watch::Watchdog::kSlice);

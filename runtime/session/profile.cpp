@@ -141,7 +141,7 @@ std::string other_ranks(const std::vector<std::string>& ranks, const launch::Ran
         "\n{}: {:.3f} ms a step: {:.3f} exposed communication, {:.3f} waiting for data, "
         "{:.3f} "
         "between steps; clock +-{:.0f} us",
-        own.collectives->watchdog().rank_name(static_cast<int>(r)),
+        own.collectives->watchdog().options().names.of(static_cast<int>(r)),
         j["step_ns"].get<double>() / 1e6, j["communication"]["exposed_ns"].get<double>() / 1e6,
         j["data_wait_ns"].get<double>() / 1e6, j["between_ns"].get<double>() / 1e6,
         j["clock"]["error_ns"].get<double>() / 1e3);

@@ -8,12 +8,13 @@
 #include <deque>
 #include <limits>
 #include <map>
-#include <set>
+#include <memory>
 
 #include "plugins/host/drain.h"
 #include "runtime/config/metrics.h"
 #include "runtime/data/tensor_stream.h"
 #include "runtime/error.h"
+#include "runtime/exec/agreement.h"
 #include "runtime/step/freeze.h"
 #include "runtime/train/formatted.h"
 #include "runtime/train/loss_mean.h"
@@ -62,8 +63,12 @@ struct Trainer::State {
       : programs_of(std::move(own)), programs(*programs_of) {}
 
   exec::Collectives* collectives() const { return setup.collectives(); }
-  void at_step(int64_t step) const {
-    if (collectives() != nullptr) collectives()->watchdog().at_step(step);
+  // The rank is in step `step`, from 1, of a batch of this many samples.
+  void begin_step(int64_t step, int64_t samples) const {
+    if (collectives() != nullptr) collectives()->watchdog().at_step(step, plans.at(samples));
+  }
+  void end_step() const {
+    if (collectives() != nullptr) collectives()->watchdog().at_step(0);
   }
   void initialise();
   void read_weights(const config::Model& from);
@@ -71,6 +76,7 @@ struct Trainer::State {
   void measure_speed();
   void prepare(const data::Batch& batch);
   void agree(const data::Batch& batch, const std::vector<StepForm>& forms);
+  exec::Together together() const;
   StepProgram& run(Purpose purpose, const data::Batch& batch, double learning_rate, int64_t step);
   StepProgram& infer(const data::Batch& batch);
   std::vector<double> read_outputs(const StepProgram& p);
@@ -91,7 +97,9 @@ struct Trainer::State {
   WholeParameters parameters{model};
   WeightAverage average{model, parameters};
   std::unique_ptr<LossWindow> losses;
-  std::set<int64_t> agreed;      // global batch sizes whose collectives have been compared
+  // What the rank does with its communicators in a step, by the samples of the global batch: the
+  // ranks have compared it.
+  std::map<int64_t, std::shared_ptr<const watch::Plan>> plans;
   std::deque<StepResult> early;  // results taken out of `losses` to make room
   exec::SpanRecorder* spans = nullptr;
   int64_t steps = 0, results = 0;
@@ -112,11 +120,7 @@ void Trainer::State::initialise() {
 
 // The ranks that hold the same slices of the model.
 std::vector<int> Trainer::State::replicas() const {
-  std::vector<int> ranks;
-  for (int i = 0; i < setup.strategy.mesh.data; ++i)
-    ranks.push_back(setup.strategy.mesh.rank_of(
-        {i, setup.strategy.place.tensor, setup.strategy.place.pipeline}));
-  return ranks;
+  return setup.strategy.mesh.along(parallel::kDataAxis, setup.rank());
 }
 
 // The parameters are equal already, unless the files or programs of the ranks differ.
@@ -154,18 +158,28 @@ void Trainer::State::measure_speed() {
 }
 
 void Trainer::State::agree(const data::Batch& batch, const std::vector<StepForm>& forms) {
-  if (collectives() == nullptr || !agreed.insert(batch.global_rows).second) return;
-  std::vector<std::string> list;
-  for (const StepForm& form : forms) {
-    // Only collectives of the data axis are compared, because the sizes of those of the tensor and
-    // pipeline axes depend on how many samples a rank has.
-    const exec::Program& program = *programs.compiled(form).program;
-    const auto of_data = [](int c) { return parallel::axis_of(c) == parallel::kDataAxis; };
-    for (std::string& item : program.collective_list(of_data)) list.push_back(std::move(item));
+  if (collectives() == nullptr || plans.contains(batch.global_rows)) return;
+  std::vector<const graph::Graph*> graphs;
+  for (const StepForm& form : forms) graphs.push_back(&programs.compiled(form).program->graph());
+  auto plan = exec::plan_of(graphs, setup.world_size());
+  exec::agree_on(plan, "a step of " + std::to_string(batch.global_rows) + " samples", together(),
+                 *collectives());
+  plans[batch.global_rows] = std::make_shared<const watch::Plan>(std::move(plan));
+}
+
+// Transfers along a pipeline are not equal on the ranks of its communicator.
+exec::Together Trainer::State::together() const {
+  const parallel::Mesh& mesh = setup.strategy.mesh;
+  exec::Together together{.replicas = replicas()};
+  for (const int c : {parallel::kTensorCommunicator, parallel::kPipelineCommunicator}) {
+    if (mesh.degree(parallel::axis_of(c)) > 1) together.of_model.push_back(c);
   }
-  collectives()->compare(
-      "collective (of a step of " + std::to_string(batch.global_rows) + " samples)", list,
-      replicas());
+  for (int c = 0; c < parallel::kCommunicators; ++c) {
+    std::vector<int> ranks = mesh.members(c, setup.rank());
+    if (c != parallel::kPipelineCommunicator && ranks.size() > 1)
+      together.equal[c] = std::move(ranks);
+  }
+  return together;
 }
 
 // Queues the micro-steps of a batch; returns the program of the last one, which has the results.
@@ -299,9 +313,9 @@ void Trainer::State::prepare(const data::Batch& batch) {
 void Trainer::step(const data::Batch& batch, double learning_rate) {
   State& s = *state_;
   s.prepare(batch);
-  s.at_step(s.steps + 1);
+  s.begin_step(s.steps + 1, batch.global_rows);
   StepProgram& last = s.run(Purpose::kTraining, batch, learning_rate, s.steps);
-  s.at_step(0);
+  s.end_step();
   const exec::HostSpan span(s.spans, exec::SpanKind::kReport);
   if (s.losses->full()) s.early.push_back(s.next_loss(*s.losses->pop(true)));
   s.losses->push(s.programs.stream(), last.program->address(last.values.loss),

@@ -36,20 +36,31 @@ std::string if_not(int64_t without, const char* name, int64_t value) {
   return value == without ? "" : member(name, std::to_string(value));
 }
 
-std::string json_of(const CollectiveRecord& r) {
-  std::string text = "{\"sequence\": " + std::to_string(r.sequence);
-  text += member("communicator", std::to_string(r.communicator));
-  text += member("number", std::to_string(r.number));
+// What is known of a call before it starts.
+std::string members_of(const CollectiveRecord& r) {
+  std::string text = "\"communicator\": " + std::to_string(r.communicator);
   text += member("kind", in_quotes(plugins::host::collective_name(r.kind)));
   text += member("dtype", in_quotes(plugins::host::dtype_name(r.dtype)));
   text += member("count", std::to_string(r.count));
   if (r.reduction != 0)
     text += member("reduction", in_quotes(plugins::host::reduction_name(r.reduction)));
-  text += if_not(-1, "peer", r.peer) + if_not(0, "micro_batch", r.micro_batch) +
-          if_not(0, "step", r.step);
+  text += if_not(-1, "peer", r.peer) + if_not(0, "micro_batch", r.micro_batch);
   if (!r.label_text().empty()) text += member("label", in_quotes(r.label_text()));
+  return text;
+}
+
+std::string json_of(const CollectiveRecord& r) {
+  std::string text = "{" + members_of(r);
+  text += member("sequence", std::to_string(r.sequence));
+  text += member("number", std::to_string(r.number));
+  text += if_not(0, "step", r.step) + if_not(0, "position", r.position);
   text += member("start_ns", std::to_string(r.start_ns));
   return text + if_not(0, "wait_ns", r.wait_ns) + if_not(0, "end_ns", r.end_ns) + "}";
+}
+
+std::string json_of(const PlanItem& item) {
+  if (item.waits) return "{\"wait\": " + std::to_string(item.call.position) + "}";
+  return "{" + members_of(item.call) + "}";
 }
 
 std::string json_of(const CollectivesFile::Communicator& communicator) {
@@ -70,7 +81,8 @@ std::string json_of_all(const Items& items) {
 
 CollectivesFile file_of(const RankRecords& records, const Groups& groups, int world_size) {
   const int64_t offset = wall_offset();
-  CollectivesFile file{.rank = records.rank, .world_size = world_size};
+  CollectivesFile file{.rank = records.rank, .world_size = world_size, .step = records.step};
+  if (records.plan != nullptr) file.plan = *records.plan;
   file.written_ns = monotonic_ns() + offset;
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) == 0) file.host = host.data();
@@ -91,6 +103,7 @@ std::string to_json(const CollectivesFile& file) {
          member("written_ns", std::to_string(file.written_ns)) +
          member("lost", file.lost ? "true" : "false") +
          member("communicators", json_of_all(file.communicators)) +
+         member("step", std::to_string(file.step)) + member("plan", json_of_all(file.plan)) +
          member("collectives", json_of_all(file.records)) + "}\n";
 }
 

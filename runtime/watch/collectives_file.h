@@ -24,7 +24,9 @@ struct CollectivesFile {
     std::vector<int> ranks;  // of the job, in their order there
   };
   std::vector<Communicator> communicators = {};  // by their numbers in the records
-  std::vector<CollectiveRecord> records = {};    // by sequence number
+  int64_t step = 0;  // that the rank has begun last, and its plan; empty: not known
+  Plan plan = {};
+  std::vector<CollectiveRecord> records = {};  // by sequence number
 };
 
 // The records of `records`, whose times are of the monotonic clock of this machine, as a file that

@@ -32,7 +32,7 @@ static_assert(offsetof(CollectiveRecord, wait_ns) == kWait * sizeof(uint64_t));
 static_assert(offsetof(CollectiveRecord, end_ns) == kEnd * sizeof(uint64_t));
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
-constexpr uint64_t kMagic = 0x3363657274722121;  // version 3 of the file
+constexpr uint64_t kMagic = 0x3463657274722121;  // version 4 of the file
 constexpr size_t kDumped = 64;
 
 // "12.345 s": the time from `from_ns` to `to_ns`, which may be any numbers if a file is damaged.
@@ -210,8 +210,22 @@ uint64_t FlightRecorder::next_number(const Channel& channel) {
   return ++state_of(channel, counts_).started;
 }
 
+// The plan of the last step stays, because the rank may wait for its calls later.
+void FlightRecorder::at_step(int64_t step, std::shared_ptr<const Plan> plan) {
+  step_ = step;
+  position_ = 0;
+  if (plan == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  plan_ = std::move(plan);
+  planned_step_ = step;
+}
+
+CallPurpose FlightRecorder::next_planned() {
+  return {.step = step_, .position = step_ == 0 ? 0 : ++position_};
+}
+
 uint64_t FlightRecorder::begin(const rt_collective& c, uint64_t communicator,
-                               std::string_view label, int64_t micro_batch) {
+                               const CallPurpose& purpose) {
   const uint64_t sequence = started_.load(std::memory_order_relaxed) + 1;
   if (sequence - completed_.load(std::memory_order_relaxed) > kSlots)
     throw CommunicationError(std::to_string(kSlots) +
@@ -221,9 +235,10 @@ uint64_t FlightRecorder::begin(const rt_collective& c, uint64_t communicator,
   CollectiveRecord record{sequence, c.kind,       c.dtype, c.reduction, c.peer,
                           c.count,  communicator, now,     now,         0};
   record.number = next_number(record.channel());
-  record.micro_batch = micro_batch;
-  record.step = step_;
-  record.set_label(label);
+  record.micro_batch = purpose.micro_batch;
+  record.step = purpose.step;
+  record.position = purpose.position;
+  record.set_label(purpose.label);
   const auto words = std::bit_cast<Words>(record);
   Slot& to = slot(sequence);
   to[kSequence].store(0, std::memory_order_relaxed);
@@ -284,6 +299,11 @@ CollectiveRecord FlightRecorder::pending(bool waited_for) const {
 
 RankRecords FlightRecorder::records() const {
   RankRecords result{rank_, static_cast<int64_t>(memory_->header[2].load()), {}};
+  {
+    const std::lock_guard lock(mutex_);
+    result.plan = plan_;
+    result.step = planned_step_;
+  }
   for (const Slot& from : memory_->slots) {
     const CollectiveRecord r = read(from);
     if (r.sequence != 0) result.records.push_back(r);

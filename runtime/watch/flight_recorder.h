@@ -47,6 +47,7 @@ struct CollectiveRecord {
   uint64_t number = 0;      // 1, 2, ... in its channel
   int64_t micro_batch = 0;  // from 1; 0: none, or not known
   int64_t step = 0;         // of training, from 1; 0: in none
+  int64_t position = 0;     // from 1, in the Plan of the step; 0: not in one
   // What is sent, e.g. "bucket 0" or the name of a layer, cut after 32 bytes; the rest is zeros.
   std::array<char, 32> label = {};
 
@@ -54,6 +55,15 @@ struct CollectiveRecord {
   std::string_view label_text() const;
   void set_label(std::string_view text);
 };
+
+// What a rank does next with its communicators: it starts a call, or, if `waits`, goes on only when
+// the call of this position is complete. The call has no numbers and times yet.
+struct PlanItem {
+  CollectiveRecord call = {};
+  bool waits = false;
+};
+// What a rank does in one step, in order; the calls have the positions 1, 2, ... See call_plan.h.
+using Plan = std::vector<PlanItem>;
 
 // How far a rank is in one channel.
 struct ChannelState {
@@ -69,6 +79,9 @@ struct RankRecords {
   int rank = 0;
   int64_t origin_ns = 0;  // when its recorder was made
   std::vector<CollectiveRecord> records;
+  // The step that the rank has begun last, and its plan; null: not known.
+  int64_t step = 0;
+  std::shared_ptr<const Plan> plan = nullptr;
   std::vector<ChannelState> channels() const;  // of the channels that the records name
 };
 
@@ -88,9 +101,15 @@ std::string describe(const CollectiveRecord& record, const Groups& groups = {}, 
 // start.
 std::string dump(const RankRecords& records, int64_t now_ns, const Groups& groups = {});
 
-// begin, running, waiting, end and at_step are called by the rank's thread and are a few stores
-// each, with one lock in begin that nobody else holds until something goes wrong: no system call,
-// and no allocation once each channel has been used. The other functions: any thread.
+// What a call is for.
+struct CallPurpose {
+  std::string_view label = {};
+  int64_t micro_batch = 0, step = 0, position = 0;  // as in CollectiveRecord
+};
+
+// begin, running, waiting, end, at_step and next_planned are called by the rank's thread and are a
+// few stores each, with one lock in begin that nobody else holds until something goes wrong: no
+// system call, and no allocation once each channel has been used. The other functions: any thread.
 class FlightRecorder {
  public:
   // The largest number of collectives in flight at once. A power of two; the records take 128 KiB.
@@ -104,12 +123,14 @@ class FlightRecorder {
   // waiting for it until running() is called, so that an enqueue that never returns is noticed.
   // Throws CommunicationError if kSlots collectives are in flight.
   uint64_t begin(const rt_collective& collective, uint64_t communicator = 0,
-                 std::string_view label = {}, int64_t micro_batch = 0);
+                 const CallPurpose& purpose = {});
   void running(uint64_t sequence);  // enqueued; the rank's thread goes on with other work
   void waiting(uint64_t sequence);  // the rank's thread waits for it from now on
   void end(uint64_t sequence);      // it has completed
-  // The collectives from now on belong to this step of training; 0: to none.
-  void at_step(int64_t step) { step_ = step; }
+  // The rank follows this plan from now on, in this step of training; 0: in none.
+  void at_step(int64_t step, std::shared_ptr<const Plan> plan = nullptr);
+  // The step, and the position of the next call of its plan.
+  CallPurpose next_planned();
 
   int rank() const { return rank_; }
   // The numbers of collectives that have begun, and that have completed with all before them.
@@ -138,11 +159,13 @@ class FlightRecorder {
   uint64_t next_number(const Channel& channel);
 
   int rank_;
-  int64_t step_ = 0;
+  int64_t step_ = 0, position_ = 0;
   std::unique_ptr<Memory, Unmap> memory_;
   std::atomic<uint64_t> started_ = 0, completed_ = 0;
   mutable std::mutex mutex_;
   std::vector<ChannelState> counts_;  // without pending calls; guarded by mutex_
+  std::shared_ptr<const Plan> plan_;  // guarded by mutex_, as is the next member
+  int64_t planned_step_ = 0;
 };
 
 // The recorder of a rank in a folder, without records with impossible contents; nullopt: there is

@@ -345,6 +345,10 @@ std::string Watchdog::write_dumps(const Verdict& verdict) const {
   return where;
 }
 
+void Watchdog::at_step(int64_t step, std::shared_ptr<const Plan> plan) {
+  recorder_.at_step(step, std::move(plan));
+}
+
 void Watchdog::end_at(milliseconds grace, const std::string& words, ExitCode code) {
   std::lock_guard lock(mutex_);
   end_ns_ = monotonic_ns() + to_ns(grace);

@@ -90,12 +90,10 @@ class Watchdog {
   // `rank` does not answer in the collective that the rank's thread waits for; -1: all answer.
   void suspect(int rank) { silent_ = rank; }
 
-  // The rank's collectives from now on belong to this step of training; 0: to none. The rank's
-  // thread calls it.
-  void at_step(int64_t step) { recorder_.at_step(step); }
+  // As FlightRecorder::at_step().
+  void at_step(int64_t step, std::shared_ptr<const Plan> plan = nullptr);
 
-  // How messages name a rank of the job.
-  std::string rank_name(int rank) const { return options_.names.of(rank); }
+  const WatchdogOptions& options() const { return options_; }
 
   // A deadline of its own for work other than collectives: rendezvous, split, shutdown. Not nested;
   // used by the rank's thread. `what` must outlive it.

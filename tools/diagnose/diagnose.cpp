@@ -9,6 +9,7 @@
 
 #include "plugins/host/text.h"
 #include "runtime/error.h"
+#include "runtime/watch/call_plan.h"
 #include "runtime/watch/diagnose.h"
 #include "tools/diagnose/read.h"
 
@@ -48,6 +49,16 @@ std::optional<CollectiveRecord> waits_in(const CollectivesFile& file) {
   const auto at = std::ranges::find_if(
       file.records, [](const CollectiveRecord& r) { return r.end_ns == 0 && r.wait_ns != 0; });
   return at == file.records.end() ? std::nullopt : std::optional(*at);
+}
+
+// The step and the position of the call that the rank has to begin next, by its plan.
+std::pair<int64_t, int64_t> next_of(const CollectivesFile& file) {
+  int64_t last = 0;
+  for (const CollectiveRecord& r : file.records) {
+    if (r.step == file.step) last = std::max(last, r.position);
+  }
+  if (last >= calls_in(file.plan)) return {file.step + 1, 1};
+  return {file.step, last + 1};
 }
 
 // The communicators of each rank, as its own file says.
@@ -147,6 +158,31 @@ std::string verdict_of(const Files& files) {
     evidence.notes.push_back(std::move(note));
   }
   return watch::diagnose(incident, evidence);
+}
+
+std::string debts_of(const Files& files) {
+  const watch::Groups groups = groups_of(files);
+  const watch::RankNames names = names_of(files);
+  std::map<int, watch::Plan> plans;
+  for (const CollectivesFile& file : files) {
+    if (!file.plan.empty()) plans[file.rank] = file.plan;
+  }
+  std::string text;
+  if (plans.size() == static_cast<size_t>(files[0].world_size)) {
+    const std::string standstill =
+        watch::find_standstill(plans, groups, [&](int rank) { return names.of(rank); });
+    if (!standstill.empty()) text = "the plans of the ranks do not fit: " + standstill + "\n";
+  }
+  std::map<std::pair<int64_t, int64_t>, std::string> debts;  // by step and position
+  for (const CollectivesFile& file : files) {
+    if (file.plan.empty() || waits_in(file)) continue;
+    const auto [step, position] = next_of(file);
+    debts[{step, position}] += names.of(file.rank) + " owes call " + std::to_string(position) +
+                               " of " + std::to_string(calls_in(file.plan)) + " of step " +
+                               std::to_string(step) + ": " +
+                               describe(*call_at(file.plan, position), groups, file.rank) + "\n";
+  }
+  return debts.empty() ? text : text + debts.begin()->second;
 }
 
 std::string table_of(const Files& files) {

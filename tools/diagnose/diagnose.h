@@ -21,6 +21,10 @@ Files read_folder(const std::filesystem::path& folder, std::string& left_out);
 // The sentence that names the rank to blame, as the job itself would say it.
 std::string verdict_of(const Files& files);
 
+// What the ranks that wait for nobody have to do next, by their plans: those that are furthest
+// behind, a line each; and, before, which calls of the plans do not fit. "" if no plan is known.
+std::string debts_of(const Files& files);
+
 // A line for each rank: its host, the call in which it waits and for how long, or what it has
 // completed last.
 std::string table_of(const Files& files);

@@ -25,7 +25,8 @@ int main_of(int argc, char** argv) {
   app.callback([&] {
     std::string left_out;
     const Files files = read_folder(folder, left_out);
-    std::printf("%s%s\n\n%s", left_out.c_str(), verdict_of(files).c_str(), table_of(files).c_str());
+    std::printf("%s%s\n%s\n%s", left_out.c_str(), verdict_of(files).c_str(),
+                debts_of(files).c_str(), table_of(files).c_str());
   });
   return trials::run_program(app, argc, argv, exit_code);
 }

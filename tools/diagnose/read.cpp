@@ -16,6 +16,8 @@ using plugins::host::reduction_name;
 using runtime::DataError;
 using runtime::watch::CollectiveRecord;
 using runtime::watch::CollectivesFile;
+using runtime::watch::Plan;
+using runtime::watch::PlanItem;
 using Json = nlohmann::json;
 
 constexpr int kMostRanks = 1 << 20;
@@ -29,11 +31,10 @@ int32_t number_of(const std::string& text, const Name& name) {
   throw DataError("'" + text + "' is not known");
 }
 
-CollectiveRecord record_of(const Json& j) {
+// What is known of a call before it starts.
+CollectiveRecord call_of(const Json& j) {
   CollectiveRecord r;
-  j.at("sequence").get_to(r.sequence);
   j.at("communicator").get_to(r.communicator);
-  j.at("number").get_to(r.number);
   r.kind = number_of(j.at("kind").get<std::string>(), collective_name);
   r.dtype = number_of(j.at("dtype").get<std::string>(), dtype_name);
   j.at("count").get_to(r.count);
@@ -41,12 +42,36 @@ CollectiveRecord record_of(const Json& j) {
     r.reduction = number_of(j.at("reduction").get<std::string>(), reduction_name);
   r.peer = j.value("peer", -1);
   r.micro_batch = j.value("micro_batch", int64_t{0});
-  r.step = j.value("step", int64_t{0});
   r.set_label(j.value("label", ""));
+  return r;
+}
+
+CollectiveRecord record_of(const Json& j) {
+  CollectiveRecord r = call_of(j);
+  j.at("sequence").get_to(r.sequence);
+  j.at("number").get_to(r.number);
+  r.step = j.value("step", int64_t{0});
+  r.position = j.value("position", int64_t{0});
   j.at("start_ns").get_to(r.start_ns);
   r.wait_ns = j.value("wait_ns", int64_t{0});
   r.end_ns = j.value("end_ns", int64_t{0});
   return r;
+}
+
+// The calls have their positions in the order of the file.
+Plan plan_of(const Json& items) {
+  Plan plan;
+  int64_t calls = 0;
+  for (const Json& j : items) {
+    const bool waits = j.contains("wait");
+    PlanItem item{waits ? CollectiveRecord{} : call_of(j), waits};
+    item.call.position = waits ? j.at("wait").get<int64_t>() : ++calls;
+    if (item.call.position < 1 || item.call.position > calls)
+      throw DataError("the plan waits for call " + std::to_string(item.call.position) +
+                      ", expected one of the " + std::to_string(calls) + " before");
+    plan.push_back(item);
+  }
+  return plan;
 }
 
 }  // namespace
@@ -75,6 +100,8 @@ CollectivesFile read_collectives(const std::string& text) try {
         throw DataError(communicator.name + " has rank " + std::to_string(rank) +
                         ", expected 0 to " + std::to_string(file.world_size - 1));
   }
+  file.step = j.value("step", int64_t{0});
+  file.plan = plan_of(j.value("plan", Json::array()));
   for (const Json& r : j.at("collectives")) file.records.push_back(record_of(r));
   std::ranges::sort(file.records, {}, &CollectiveRecord::sequence);
   return file;

@@ -142,7 +142,7 @@ void WorkExchange::receive(int from, exec::Message message) {
       signal_ = static_cast<int>(message.number);
       return grant();
     default:
-      throw CommunicationError(watchdog_.rank_name(from) + " sent a message of kind " +
+      throw CommunicationError(watchdog_.options().names.of(from) + " sent a message of kind " +
                                std::to_string(message.kind) +
                                ", which is unknown; start all ranks with the same program");
   }
@@ -150,7 +150,7 @@ void WorkExchange::receive(int from, exec::Message message) {
 
 void WorkExchange::receive_gradient(int from, const exec::Message& message) {
   if (message.payload.size() != options_.owned_bytes) {
-    throw CommunicationError(watchdog_.rank_name(from) + " sent a gradient of " +
+    throw CommunicationError(watchdog_.options().names.of(from) + " sent a gradient of " +
                              std::to_string(message.payload.size()) + " bytes, expected " +
                              std::to_string(options_.owned_bytes) +
                              "; start all ranks with the same configuration and program");

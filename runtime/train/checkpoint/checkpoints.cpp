@@ -166,14 +166,15 @@ void check_newest(const fs::path& folder, exec::Collectives* collectives) {
   collectives->all_gather(&own, steps.data(), sizeof(own));
   const auto newest = std::max_element(steps.begin(), steps.end());
   if (*newest <= steps[0]) return;
-  throw DataError("--resume auto: " +
-                  collectives->watchdog().rank_name(static_cast<int>(newest - steps.begin())) +
-                  " sees " + (folder / checkpoint_name(*newest)).string() + ", which " +
-                  collectives->watchdog().rank_name(0) +
-                  " does not see, so that the run would go on from " +
-                  (steps[0] < 0 ? "step 0" : "step " + std::to_string(steps[0])) +
-                  "; start the ranks so that rank 0 is on the machine that has the newest "
-                  "checkpoint, or copy the folder to that of rank 0");
+  throw DataError(
+      "--resume auto: " +
+      collectives->watchdog().options().names.of(static_cast<int>(newest - steps.begin())) +
+      " sees " + (folder / checkpoint_name(*newest)).string() + ", which " +
+      collectives->watchdog().options().names.of(0) +
+      " does not see, so that the run would go on from " +
+      (steps[0] < 0 ? "step 0" : "step " + std::to_string(steps[0])) +
+      "; start the ranks so that rank 0 is on the machine that has the newest "
+      "checkpoint, or copy the folder to that of rank 0");
 }
 
 exec::CompileOptions with_decisions(exec::CompileOptions options, const Resumed& from, int rank) {

@@ -140,7 +140,7 @@ CheckpointSaver::~CheckpointSaver() {
 }
 
 std::string CheckpointSaver::name_of(int rank) const {
-  return model_.setup().collectives()->watchdog().rank_name(rank);
+  return model_.setup().collectives()->watchdog().options().names.of(rank);
 }
 
 fs::path CheckpointSaver::done_file(int rank) const {

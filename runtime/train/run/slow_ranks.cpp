@@ -44,7 +44,7 @@ std::string SlowRankWatch::warning_about(const std::vector<SlowRank>& slow, int6
   std::string text;
   for (const SlowRank& s : slow) {
     if (named_.contains(s.rank)) continue;
-    text += (text.empty() ? "" : ", ") + watchdog.rank_name(s.rank) + " needs " +
+    text += (text.empty() ? "" : ", ") + watchdog.options().names.of(s.rank) + " needs " +
             formatted("%.1f", s.seconds * 1e3) + " ms for its part of a step and the others " +
             formatted("%.1f", s.others * 1e3);
   }

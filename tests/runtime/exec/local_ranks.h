@@ -20,14 +20,16 @@ using Communicators = std::vector<std::shared_ptr<plugins::host::Communicator>>;
 struct LocalRank {
   int rank, world_size;
   watch::Watchdog& watchdog;
-  Collectives& collectives;  // communicators 0 to 3, each with all ranks; 1 to 3 are split from 0
+  Collectives& collectives;  // communicators 0 to 3, of which 1 to 3 are split from 0
 };
 
-// Runs `body` on every rank; returns by rank the message of what it threw ("" for nothing). As in
-// runtime/launch, a rank that fails aborts the communicators of all ranks.
+// Runs `body` on every rank; without `groups` each communicator has all ranks. Returns by rank the
+// message of what it threw ("" for nothing). As in runtime/launch, a rank that fails aborts the
+// communicators of all ranks.
 inline std::vector<std::string> on_local_ranks(int world_size,
                                                const std::function<void(LocalRank&)>& body,
-                                               bool check = false) {
+                                               bool check = false,
+                                               const watch::Groups& groups = {}) {
   const auto plugin = plugins::host::Plugin::load(LOCAL_PLUGIN, {});
   watch::SharedBoard board(world_size);
   std::vector<std::string> errors(world_size);
@@ -35,11 +37,14 @@ inline std::vector<std::string> on_local_ranks(int world_size,
   for (int rank = 0; rank < world_size; ++rank) {
     threads.emplace_back([&, rank] {
       watch::FlightRecorder recorder(rank);
-      watch::Watchdog watchdog(recorder, board, {.timeout = std::chrono::seconds(60)});
+      watch::Watchdog watchdog(recorder, board,
+                               {.timeout = std::chrono::seconds(60), .groups = groups});
       const auto job = plugins::host::Communicator::create(
           plugin, {.rank = rank, .world_size = world_size, .prefix = "test"});
       Communicators list = {job};
-      while (list.size() < 4) list.push_back(job->split(0, rank, std::chrono::seconds(30)));
+      for (int c = 1; c < 4; ++c)
+        list.push_back(job->split(groups.members ? groups.members(c, rank)[0] : 0, rank,
+                                  std::chrono::seconds(30)));
       Collectives collectives(list, rank, world_size, recorder, watchdog, check);
       errors[rank] = watch::message_of([&] {
         watchdog.run([&] {

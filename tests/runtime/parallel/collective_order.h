@@ -10,10 +10,10 @@
 
 namespace runtime::parallel {
 
-// Simulates the programs of all ranks of the mesh (`graphs`, by rank) on communicators that are as
-// strict as the contract allows: a communicator does the calls of a rank one after the other, and a
-// call completes when all ranks of the communicator have reached theirs. Returns "" if all programs
-// end; otherwise a text that says which calls do not agree, or what every stuck rank waits for.
+// Carries out the programs of all ranks of the mesh (`graphs`, by rank) with
+// watch::find_standstill(). Returns "" if all of them end, and ranks with the same slices of
+// the model do the same in the same order, as agree_on() in train/ expects; otherwise what is
+// wrong.
 std::string find_deadlock(const std::vector<graph::Graph>& graphs, const Mesh& mesh);
 
 }  // namespace runtime::parallel

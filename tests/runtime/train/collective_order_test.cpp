@@ -6,14 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <random>
-
 #include "runtime/error.h"
 #include "runtime/parallel/efficiency.h"
 #include "runtime/step/ranks.h"
-#include "runtime/train/open.h"
-#include "runtime/train/rank/step_programs.h"
-#include "tests/runtime/train/mesh_nets.h"
+#include "tests/runtime/train/random_meshes.h"
 
 namespace runtime::train {
 namespace {
@@ -77,144 +73,6 @@ layers = [
 ]
 )" + kData;
 
-class Random {
- public:
-  explicit Random(int seed) : engine_(seed) {}
-  int number(int from, int to) { return from + static_cast<int>(engine_() % (to - from + 1)); }
-  bool chance(int percent) { return number(1, 100) <= percent; }
-  std::string one_of(const std::vector<std::string>& list) {
-    return list[number(0, static_cast<int>(list.size()) - 1)];
-  }
-
- private:
-  std::mt19937 engine_;
-};
-
-// Convolutions whose few channels need not divide evenly among the ranks, around residual
-// connections.
-class RandomNet {
- public:
-  explicit RandomNet(Random& random) : r_(random) {}
-
-  std::string toml() {
-    std::string text;
-    int width = 4;
-    const int layers = r_.number(4, 9);
-    for (int i = 0; i < layers; ++i) text += layer(width);
-    return "[model]\ninput = [4, 5, 6]\nlayers = [\n" + text +
-           "  { type = \"global_avg_pool\" },\n  { type = \"linear\", features = " +
-           std::to_string(r_.number(4, 7)) + ", activation = \"tanh\" },\n" +
-           "  { type = \"linear\", features = 4 },\n]\n" + kData;
-  }
-
- private:
-  std::string layer(int& width) {
-    switch (r_.number(0, 6)) {
-      case 0:
-        return "  { type = \"residual\", layers = [\n  " + conv(width) + "  " + conv(width) +
-               "  ], shortcut = [\n  " + conv(width) + "  ], activation = \"tanh\" },\n";
-      case 1:
-        return "  { type = \"residual\", layers = [\n  " + conv(width) + "  ] },\n";
-      case 2:
-        return "  { type = \"dropout\", probability = 0.1 },\n";
-      case 3:
-        return "  { type = \"sigmoid\" },\n";
-      case 4:
-        return "  { type = \"batch_norm\" },\n";
-      default:
-        width = r_.number(3, 7);
-        return conv(width);
-    }
-  }
-
-  std::string conv(int width) {
-    const std::string shard = r_.one_of({"auto", "auto", "auto", "column", "none"});
-    const std::string size = r_.one_of({"1", "3", "5"});
-    return "  { type = \"conv2d\", channels = " + std::to_string(width) + ", kernel = " + size +
-           ", padding = \"same\", shard = \"" + shard + "\" },\n";
-  }
-
-  Random& r_;
-};
-
-// A GPT of random depth, whose heads and vocabulary need not divide evenly among the ranks; its
-// first and last stage share a matrix.
-std::string random_gpt(Random& r, const std::string& text_file) {
-  const int heads = r.number(1, 4), width = 2 * heads;
-  const auto linear = [&](const std::string& name, int features) {
-    return "{ type = \"linear\", name = \"" + name + "\", features = " + std::to_string(features) +
-           ", shard = \"" + r.one_of({"auto", "auto", "auto", "none"}) + "\" }";
-  };
-  const std::string features = std::to_string(width), vocabulary = std::to_string(r.number(9, 11));
-  return "[model]\ninput = [6]\nlayers = [\n"
-         "  { type = \"embedding\", name = \"wte\", vocabulary = " +
-         vocabulary + ", features = " + features +
-         " },\n"
-         "  { type = \"position_embedding\", name = \"wpe\", length = 6 },\n"
-         "  { type = \"block\", name = \"h\", repeat = " +
-         std::to_string(r.number(2, 5)) +
-         ", layers = [\n"
-         "    { type = \"residual\", prefix = false, layers = [ { type = \"layer_norm\" },\n     "
-         " " +
-         linear("c_attn", 3 * width) +
-         ", { type = \"attention\", heads = " + std::to_string(heads) +
-         ", causal = true },\n      " + linear("c_proj", width) +
-         " ] },\n"
-         "    { type = \"residual\", prefix = false, layers = [\n      " +
-         linear("c_fc", r.number(3, 9)) + ", { type = \"dropout\", probability = 0.1 },\n      " +
-         linear("c_proj2", width) +
-         " ] },\n  ] },\n"
-         "  { type = \"layer_norm\" },\n"
-         "  { type = \"linear\", features = " +
-         vocabulary + ", bias = false" + r.one_of({"", ", tie = \"wte\""}) +
-         " },\n]\n"
-         "[training]\ndtype = \"float64\"\n[dataset]\nformat = \"text\"\ntokenizer = "
-         "\"char\"\npath = \"" +
-         text_file + "\"\n";
-}
-
-struct RandomMesh {
-  parallel::Mesh mesh;
-  Settings settings;
-
-  explicit RandomMesh(Random& r) {
-    mesh.tensor = r.number(1, 3);
-    mesh.pipeline = r.number(2, 4);
-    mesh.data = r.number(1, 2);
-    const std::string schedule = r.one_of({"gpipe", "1f1b", "interleaved"});
-    const int micro_batches =
-        schedule == "interleaved" ? mesh.pipeline * r.number(1, 2) : r.number(1, 5);
-    settings = {{"parallelism.tensor", std::to_string(mesh.tensor)},
-                {"parallelism.pipeline", std::to_string(mesh.pipeline)},
-                {"parallelism.pipeline_schedule", '"' + schedule + '"'},
-                {"parallelism.microbatches", std::to_string(micro_batches)},
-                {"parallelism.zero_stage", std::to_string(r.number(0, 1))},
-                {"training.global_batch_size", std::to_string(r.number(2, 25))},
-                {"training.max_norm", r.one_of({"0.0", "1.0"})},
-                {"training.recompute", r.one_of({"\"none\"", "\"blocks\""})},
-                {"parallelism.sync_batch_norm", r.one_of({"true", "false"})},
-                {"comm.overlap", r.one_of({"true", "false"})},
-                {"comm.bucket_mb", r.one_of({"0.0005", "25.0"})}};
-    if (r.number(1, 5) > 1) return;
-    mesh.data = 4;
-    mesh.zero_ranks = 2;
-    settings.push_back({"training.global_batch_size", std::to_string(r.number(4, 25))});
-    settings.push_back({"parallelism.zero_stage", "1"});
-    settings.push_back({"parallelism.zero_ranks", "2"});
-  }
-};
-
-// The program of one rank, planned without any other rank.
-graph::Graph plan(const config::Config& config, const PlannedRank& rank, step::Purpose purpose,
-                  const std::shared_ptr<plugins::host::Device>& device) {
-  const data::SampleSpec spec = open_data(config, nullptr).train->spec();
-  StepPrograms programs(RankSetup(config, spec, device, {{.tune = exec::Tune::kOff}}, rank));
-  if (purpose == step::Purpose::kTraining)
-    return programs.compiled(full_step(programs).at(0)).program->graph();
-  const int64_t rows = purpose == step::Purpose::kEvaluation ? 3 : programs.setup().nominal_rows();
-  return programs.compiled(programs.setup().whole(purpose, rows)).program->graph();
-}
-
 enum class Outcome { kCompletes, kRefused, kFails };
 
 struct Result {
@@ -232,7 +90,7 @@ Result play(const config::Config& config, const parallel::Mesh& mesh, step::Purp
   int refused = 0;
   for (int r = 0; r < mesh.size(); ++r) {
     try {
-      graphs.push_back(plan(config, {r, mesh.size()}, purpose, device));
+      graphs.push_back(program_of(config, {r, mesh.size()}, purpose, device));
     } catch (const ConfigurationError& error) {
       ++refused;
       refusals += "rank " + std::to_string(r) + " refuses: " + error.what() + "\n";
@@ -279,7 +137,7 @@ TEST_P(CollectiveOrder, CompletesOnRandomMeshes) {
   for (int seed = 0; seed < cases; ++seed) {
     Random random(seed);
     const std::string toml =
-        seed % 3 == 2 ? random_gpt(random, text_file.path()) : RandomNet(random).toml();
+        seed % 3 == 2 ? random_gpt(random, text_file.path()) : random_net(random);
     const RandomMesh m(random);
     const Settings settings = m.settings + (on_cpu ? kFloat32 : Settings{});
     const Result result = play(toml, m.mesh, settings, GetParam());

@@ -32,17 +32,23 @@ TEST(FlightRecorder, KeepsWhatWasBegunAndWhatHasCompleted) {
   EXPECT_EQ(recorder.completed(), 1u);
 }
 
-TEST(FlightRecorder, CallsBelongToTheStepInWhichTheyBegin) {
+// However late a call begins.
+TEST(FlightRecorder, CallsHaveTheirPlacesInThePlanOfTheStep) {
   FlightRecorder recorder(0);
-  recorder.begin(all_reduce());
-  recorder.at_step(812);
-  recorder.begin(all_reduce());
-  recorder.begin(all_reduce());
+  EXPECT_EQ(recorder.next_planned().position, 0) << "in no step";
+  recorder.at_step(812, std::make_shared<const Plan>(Plan(2)));
+  const CallPurpose first = recorder.next_planned(), second = recorder.next_planned();
   recorder.at_step(0);
+  recorder.begin(all_reduce(), 0, first);
   recorder.begin(all_reduce());
-  std::vector<int64_t> steps;
-  for (const CollectiveRecord& r : recorder.records().records) steps.push_back(r.step);
-  EXPECT_THAT(steps, testing::ElementsAre(0, 812, 812, 0));
+  recorder.begin(all_reduce(), 0, second);
+  const RankRecords known = recorder.records();
+  std::vector<std::pair<int64_t, int64_t>> places;
+  for (const CollectiveRecord& r : known.records) places.emplace_back(r.step, r.position);
+  EXPECT_THAT(places, testing::ElementsAre(testing::Pair(812, 1), testing::Pair(0, 0),
+                                           testing::Pair(812, 2)));
+  ASSERT_NE(known.plan, nullptr);
+  EXPECT_EQ(known.plan->size(), 2u);
 }
 
 TEST(FlightRecorder, CompletionOutOfOrder) {
@@ -70,8 +76,8 @@ TEST(FlightRecorder, CountsEachChannelByItself) {
   FlightRecorder recorder(0);
   for (int i = 0; i < 3; ++i) recorder.end(recorder.begin(all_reduce()));
   recorder.end(recorder.begin(all_reduce(), 2));
-  recorder.running(recorder.begin(all_reduce(), 2, "bucket 1"));
-  recorder.begin(all_reduce(), 2, "bucket 2");
+  recorder.running(recorder.begin(all_reduce(), 2, {.label = "bucket 1"}));
+  recorder.begin(all_reduce(), 2, {.label = "bucket 2"});
   recorder.end(recorder.begin(transfer(RT_SEND, 1), 3));
   recorder.end(recorder.begin(transfer(RT_SEND, 2), 3));
   recorder.end(recorder.begin(transfer(RT_RECEIVE, 2), 3));

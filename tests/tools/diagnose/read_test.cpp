@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "runtime/error.h"
+#include "runtime/watch/call_plan.h"
 #include "tests/runtime/watch/ranks.h"
 
 namespace tools::diagnose {
@@ -18,7 +19,14 @@ using testing::HasSubstr;
 // Rank 1 of 4, in the tensor axis with rank 0, has completed a call and waits for another.
 CollectivesFile example() {
   FlightRecorder recorder(1);
-  recorder.end(recorder.begin(all_reduce(7), 0, "bucket 0", 2));
+  PlanItem reduced, waited{.waits = true};
+  reduced.call = {.kind = RT_ALL_REDUCE, .dtype = RT_FLOAT32, .reduction = RT_SUM, .count = 7};
+  reduced.call.micro_batch = 2;
+  reduced.call.set_label("bucket 0");
+  reduced.call.position = waited.call.position = 1;
+  recorder.at_step(812, std::make_shared<const Plan>(Plan{reduced, waited}));
+  recorder.end(recorder.begin(all_reduce(7), 0,
+                              {.label = "bucket 0", .micro_batch = 2, .step = 812, .position = 1}));
   rt_collective barrier{};
   barrier.size = sizeof(barrier);
   barrier.kind = RT_BARRIER;
@@ -47,6 +55,7 @@ TEST(CollectivesFile, IsReadAsItWasWritten) {
     const CollectiveRecord &a = read.records[i], &b = file.records[i];
     EXPECT_EQ(describe(a), describe(b));
     EXPECT_EQ(a.step, b.step);
+    EXPECT_EQ(a.position, b.position);
     EXPECT_EQ(a.channel(), b.channel());
     EXPECT_EQ(a.sequence, b.sequence);
     EXPECT_EQ(a.reduction, b.reduction);
@@ -54,6 +63,18 @@ TEST(CollectivesFile, IsReadAsItWasWritten) {
     EXPECT_EQ(a.wait_ns, b.wait_ns);
     EXPECT_EQ(a.end_ns, b.end_ns);
   }
+}
+
+TEST(CollectivesFile, HasThePlanOfTheStep) {
+  const CollectivesFile file = example(), read = read_collectives(to_json(file));
+  EXPECT_EQ(read.step, 812);
+  ASSERT_EQ(read.plan.size(), 2u);
+  EXPECT_EQ(order_of(read.plan), order_of(file.plan));
+  EXPECT_EQ(text_of(read.plan[0].call),
+            "bucket 0: all_reduce (7 float32, micro-batch 2), reduction 1, communicator 0");
+  EXPECT_EQ(read.plan[0].call.position, 1);
+  EXPECT_TRUE(read.plan[1].waits);
+  EXPECT_EQ(read.plan[1].call.position, 1);
 }
 
 TEST(CollectivesFile, TimesAreThoseOfTheWallClock) {
@@ -82,6 +103,8 @@ TEST(CollectivesFile, WhatNoRankHasWrittenIsRefused) {
   EXPECT_THAT(refused(text, "\"rank\": 1", "\"rank\": 4"), HasSubstr("rank 4 of 4 is no rank"));
   EXPECT_THAT(refused(text, "\"rank\": 1", "\"rank\": \"x\""), HasSubstr("type must be number"));
   EXPECT_THAT(refused(text, "\"rank\": 1", "\"rang\": 1"), HasSubstr("'rank' not found"));
+  EXPECT_THAT(refused(text, "{\"wait\": 1}", "{\"wait\": 2}"),
+              HasSubstr("waits for call 2, expected one of the 1 before"));
   EXPECT_THAT(refused(text, "_version\": 1", "_version\": 9"), HasSubstr("is 9, expected 1"));
   EXPECT_THAT(refused(text, "all_reduce", "all_confuse"), HasSubstr("'all_confuse' is not known"));
   EXPECT_THAT(refused(text, "\"world_size\": 4", "\"world_size\": 3"), HasSubstr("has rank 3"));
