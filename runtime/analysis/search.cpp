@@ -93,7 +93,7 @@ int64_t micro_batches(const config::Config& config, const parallel::Mesh& mesh) 
 using Change = bool (*)(config::Config& config, const parallel::Mesh& mesh);
 
 bool set_zero(config::Config& config, const parallel::Mesh& mesh, int stage) {
-  const bool possible = stage >= 0 && stage <= (mesh.pipeline > 1 ? 1 : 3) && mesh.data > 1;
+  const bool possible = stage >= 0 && stage <= 3 && mesh.data > 1;
   if (!possible) return false;
   config.parallelism.zero_stage = stage;
   if (stage == 0) config.parallelism.zero_ranks = 0;
@@ -241,10 +241,9 @@ class MeshSearch {
   // Sets what a pipeline allows, where the configuration says what only one stage can have.
   static void begin_pipeline(config::Config& config, const parallel::Mesh& mesh) {
     config.training.micro_batch_size = 0;
-    config::Parallelism& p = config.parallelism;
-    p.zero_stage = std::min(p.zero_stage, 1);
     const int64_t most = kMostMicroBatches / mesh.pipeline / mesh.pipeline * mesh.pipeline;
-    if (most > 0 && micro_batches(config, mesh) > most) p.microbatches = static_cast<int>(most);
+    if (most > 0 && micro_batches(config, mesh) > most)
+      config.parallelism.microbatches = static_cast<int>(most);
   }
 
   // Why a mesh need not be planned; "": it has to be.

@@ -555,8 +555,6 @@ class RankRules : Checks {
               "got " + std::to_string(parallelism.zero_stage) + " with " + other + ", " + why +
                   "; set zero_stage = 1, or remove the other key");
     };
-    refuse_with(parallelism.pipeline > 1, "pipeline = " + std::to_string(parallelism.pipeline),
-                "whose micro-batches would each reduce and gather everything again");
     refuse_with(config_.debug.deterministic, "debug.deterministic = true",
                 "which keeps the whole gradient of every virtual shard");
     refuse_with(parallelism.by_speed(), "share = \"by_speed\"",

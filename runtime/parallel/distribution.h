@@ -33,7 +33,7 @@ struct DistributeOptions {
   // 2 and 3 each is then waited for where it starts.
   bool overlap = true;
   // The ZeRO stage. 1: the optimizer state is partitioned, 2: the gradients too, 3: the parameters
-  // too. Stages 2 and 3 cannot be combined with `shards` or `pipeline`.
+  // too. Stages 2 and 3 cannot be combined with `shards`.
   int zero_stage = 0;
   // Among how many neighbours ZeRO divides its state; 0: all ranks (Mesh::zero_ranks).
   int zero_ranks = 0;
@@ -82,9 +82,12 @@ struct StepBuffers {
   graph::ValueId loss = graph::kNone;
   graph::ValueId correct = graph::kNone;  // [1], only of an evaluation
 
-  // From partition_gradients(), by bucket: the temporary with its whole gradients; empty: all are
-  // in `gradients`.
+  // From partition_gradients(), by bucket: the value with its whole gradients; empty: all are in
+  // `gradients`.
   std::vector<graph::ValueId> bucket_gradients = {};
+  // From repeat_step(), by bucket and, with a pipeline, by micro-batch: the same of each copy. A
+  // bucket with tied parameters of several stages has one value, in which they are added up.
+  std::vector<std::vector<graph::ValueId>> bucket_copies = {};
   // From repeat_step(), by copy: the buffer that its gradients go to, and its loss (with a pipeline
   // one loss, the sum).
   std::vector<graph::ValueId> shard_gradients = {}, losses = {};

@@ -1,6 +1,7 @@
 // Repeats the step for virtual shards or micro-batches, and adds their gradients up.
 #include "runtime/parallel/repeat_step.h"
 
+#include <set>
 #include <utility>
 
 #include "runtime/graph/rewriter.h"
@@ -56,6 +57,11 @@ std::vector<ShardValues> repeat_step(Graph& graph, StepBuffers& buffers, const S
       pipeline != nullptr ? unroll(graph, rewriter, replicate, *pipeline) : replicate.run();
   std::vector<bool> read;
   if (pipeline != nullptr) read = read_values(graph, nodes);
+  for (const ValueId bucket : buffers.bucket_gradients) {
+    std::set<ValueId> copies;
+    for (int s = 0; s < options.copies(); ++s) copies.insert(replicate.of(s, bucket));
+    buffers.bucket_copies.emplace_back(copies.begin(), copies.end());
+  }
   std::vector<ShardValues> result;
   for (int s = 0; s < options.copies(); ++s) {
     const auto of = [&](ValueId v) {

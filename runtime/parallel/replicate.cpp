@@ -34,6 +34,10 @@ Replicate::Replicate(graph::Graph& graph, graph::Rewriter& rewriter, const StepB
       count_(options.copies()),
       gradients_(std::move(gradients)),
       copies_(count_) {
+  sums_.insert(buffers.gradients);
+  for (const ValueId bucket : buffers.bucket_gradients) {
+    if (graph.value(bucket).kind == ValueKind::kState) sums_.insert(bucket);
+  }
   for (int s = 0; s < count_; ++s)
     nodes_.emplace_back(graph, s == 0 ? NodeCopies::Tokens::kSame : NodeCopies::Tokens::kNew);
 }
@@ -51,7 +55,7 @@ ValueId Replicate::of(int shard, ValueId v) {
   if (v == buffers_.gradients) return gradients_[shard];
   if (const auto it = copies_[shard].find(v); it != copies_[shard].end()) return it->second;
   const ValueId base = graph_.value(v).base;
-  if (base != kNone && base == buffers_.gradients && adds(shard))
+  if (base != kNone && sums_.contains(base) && adds(shard))
     return copies_[shard][v] = rewriter_.temporary(v, Dims(graph_.value(v).dims));
   const ValueId new_base = of(shard, base);
   const bool same = base != kNone ? new_base == base : shard == 0 || is_shared(v);
@@ -119,7 +123,7 @@ void Replicate::copy(const Node& node, int first, int count, NodeList& out) {
     out.push_back(copied(node, s));
     if (node.collective && !node.collective->wait) continue;  // its output is not there yet
     for (ValueId v : node.outputs) {
-      if (adds(s) && v != kNone && graph_.storage(v) == buffers_.gradients)
+      if (adds(s) && v != kNone && sums_.contains(graph_.storage(v)))
         accumulate(v, s, node.layer, out);
     }
   }

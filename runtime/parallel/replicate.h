@@ -50,6 +50,7 @@ class Replicate {
   std::vector<graph::ValueId> gradients_;
   std::vector<std::map<graph::ValueId, graph::ValueId>> copies_;  // by copy
   std::vector<graph::NodeCopies> nodes_;  // by copy; copy 0 keeps the tokens of its collectives
+  std::set<graph::ValueId> sums_;         // what gradients of several copies are added up in
   std::set<graph::ValueId> shared_;
   std::set<graph::ValueId> rows_;  // statistics of one copy, not yet merged
 };

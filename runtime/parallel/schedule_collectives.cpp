@@ -2,6 +2,7 @@
 #include "runtime/parallel/schedule_collectives.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -41,7 +42,8 @@ class Collectives {
       if (scatters())
         shrink_to_partition(graph_, buffers_.gradients, buffers_.layout, options_.partitions());
       reduce_loss();
-      for (size_t b = buffers_.layout.buckets.size(); b-- > 0;) reduce_bucket(b);
+      if (scatters()) scatter_buckets();
+      for (size_t b = buffers_.layout.buckets.size(); b-- > 0 && !scatters();) reduce_bucket(b);
       append(insertions_.at_end(), scattered_);
     }
     graph_.nodes = insertions_.applied_to(std::move(nodes_));
@@ -84,7 +86,6 @@ class Collectives {
   }
 
   bool writes(ValueId v, size_t b) const {
-    if (scatters()) return graph_.storage(v) == buffers_.bucket_gradients[b];
     const Bucket& bucket = buffers_.layout.buckets[b];
     const auto [target, offset] = graph_.place_of(v);
     return is_target(target) && offset >= bucket.begin && offset < bucket.end;
@@ -150,11 +151,14 @@ class Collectives {
     waits_.push_back(std::move(sum));
   }
 
+  std::string layer_of(size_t bucket) const {
+    return "bucket " + std::to_string(buffers_.layout.buckets.size() - 1 - bucket);
+  }
+
   void reduce_bucket(size_t b) {
     const Bucket& bucket = buffers_.layout.buckets[b];
-    const std::string layer = "bucket " + std::to_string(buffers_.layout.buckets.size() - 1 - b);
+    const std::string layer = layer_of(b);
     ready_ = std::max(ready_, last_writer([&](ValueId v) { return writes(v, b); }));
-    if (scatters()) return scatter_bucket(b, layer);
     if (deterministic()) return add_shards(bucket, layer);
     const ValueId whole = view(buffers_.gradients, bucket);
     if (!communicates()) return;
@@ -188,30 +192,64 @@ class Collectives {
     if (!options_.overlap) append(out, scattered_);
   }
 
-  // Reduce-scatters a bucket's whole gradients into this rank's ZeRO partition. The collective runs
-  // while the next bucket is computed and is waited for after that, so that at most two buckets are
-  // in memory.
-  void scatter_bucket(size_t b, const std::string& layer) {
-    const Bucket& bucket = buffers_.layout.buckets[b];
+  // The whole gradients of a bucket, or those of one micro-batch of a pipeline.
+  struct Whole {
+    size_t bucket;
+    ValueId gradients;
+    std::vector<size_t> writers;  // nodes
+    size_t ready() const { return writers.empty() ? 0 : writers.back(); }
+  };
+
+  // With a pipeline each micro-batch reduces its gradients, in the order in which they are
+  // computed, and all are added up in the rank's ZeRO partition.
+  void scatter_buckets() {
+    std::map<ValueId, std::vector<size_t>> writers;
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      for (const ValueId v : nodes_[i].outputs) {
+        if (v != kNone) writers[graph_.storage(v)].push_back(i);
+      }
+    }
+    std::vector<Whole> all;
+    for (size_t b = buffers_.layout.buckets.size(); b-- > 0;) {
+      for (const ValueId gradients : buffers_.bucket_copies[b])
+        all.push_back({b, gradients, writers[gradients]});
+    }
+    if (options_.pipeline != nullptr) std::ranges::stable_sort(all, {}, &Whole::ready);
+    std::map<size_t, size_t> left;
+    for (const Whole& whole : all) ++left[whole.bucket];
+    std::set<size_t> begun;
+    for (const Whole& whole : all) {
+      const bool adds = !begun.insert(whole.bucket).second || options_.accumulate;
+      scatter_bucket(whole, adds, --left[whole.bucket] == 0);
+    }
+  }
+
+  // Reduce-scatters whole gradients into this rank's ZeRO partition, to which it `adds` them. The
+  // collective runs while the next bucket is computed and is waited for after that, so that at most
+  // two buckets are in memory.
+  void scatter_bucket(const Whole& whole, bool adds, bool is_last) {
+    const Bucket& bucket = buffers_.layout.buckets[whole.bucket];
+    const std::string layer = layer_of(whole.bucket);
+    ready_ = std::max(ready_, whole.ready());
     const int64_t part = elements(bucket.bytes()) / options_.partitions();
     const ValueId own =
         rewriter_.view(buffers_.gradients, bucket.begin / options_.partitions(), part);
-    const ValueId received = options_.accumulate ? rewriter_.temporary(own, {part}) : own;
+    const ValueId received = adds ? rewriter_.temporary(own, {part}) : own;
     NodeList& out = insertions_.after(ready_);
-    fill_gaps(graph_, rewriter_, buffers_.bucket_gradients[b], buffers_.layout.alignment, nodes_,
+    fill_gaps(graph_, rewriter_, whole.gradients, buffers_.layout.alignment, nodes_, whole.writers,
               insertions_);
     append(out, scattered_);
     graph::CollectivePair pair =
-        rewriter_.collective(RT_REDUCE_SCATTER, RT_SUM, buffers_.bucket_gradients[b], received,
+        rewriter_.collective(RT_REDUCE_SCATTER, RT_SUM, whole.gradients, received,
                              options_.partitions_communicator(), layer);
     out.push_back(std::move(pair.start));
     scattered_.push_back(std::move(pair.wait));
-    if (options_.accumulate) {
+    if (adds) {
       const ValueId sum = rewriter_.temporary(own, {part});
       scattered_.push_back(rewriter_.add(own, received, sum, layer));
       scattered_.push_back(rewriter_.copy(sum, own, layer));
     }
-    if (options_.reduce && options_.has_replicas()) {
+    if (is_last && options_.reduce && options_.has_replicas()) {
       graph::CollectivePair reduce =
           rewriter_.collective(RT_ALL_REDUCE, RT_SUM, own, own, kReplicasCommunicator, layer);
       scattered_.push_back(std::move(reduce.start));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace runtime::parallel {
@@ -161,16 +162,31 @@ class Gather {
   size_t started_ = 0, used_ = 0;  // how many gathers so far
 };
 
+// The buckets with gradients of which other stages have a part, to be added after the last
+// micro-batch.
+std::set<size_t> shared_buckets(const Graph& graph, const StepBuffers& buffers,
+                                const DistributeOptions& options) {
+  std::set<size_t> buckets;
+  if (options.pipeline == nullptr) return buckets;
+  for (const SharedParameter& shared : options.pipeline->shared) {
+    if (shared.gradient != kNone)
+      buckets.insert(bucket_of(buffers.layout, graph.place_of(shared.gradient).offset));
+  }
+  return buckets;
+}
+
 }  // namespace
 
 void partition_gradients(Graph& graph, StepBuffers& buffers, const DistributeOptions& options) {
   if (!options.zero_partitions(2) || buffers.gradients == kNone) return;
   graph::Rewriter rewriter(graph);
   std::vector<ValueId>& whole = buffers.bucket_gradients;
+  const std::set<size_t> shared = shared_buckets(graph, buffers, options);
   for (size_t b = 0; b < buffers.layout.buckets.size(); ++b) {
     const uint64_t bytes = buffers.layout.buckets[b].bytes();
-    whole.push_back(rewriter.value(name_of("gradients", buffers.layout, b), ValueKind::kTemporary,
-                                   buffers.gradients, {elements(graph, buffers.gradients, bytes)}));
+    const ValueKind kind = shared.contains(b) ? ValueKind::kState : ValueKind::kTemporary;
+    whole.push_back(rewriter.value(name_of("gradients", buffers.layout, b), kind, buffers.gradients,
+                                   {elements(graph, buffers.gradients, bytes)}));
   }
   const auto move = [&](ValueId v) {
     while (v != kNone && graph.value(v).base != buffers.gradients) v = graph.value(v).base;
@@ -193,20 +209,19 @@ void shrink_to_partition(Graph& graph, ValueId flat, const FlatLayout& layout, i
 }
 
 void fill_gaps(Graph& graph, graph::Rewriter& rewriter, ValueId bucket, uint64_t alignment,
-               const NodeList& nodes, graph::Insertions& insertions) {
+               const NodeList& nodes, const std::vector<size_t>& writers,
+               graph::Insertions& insertions) {
   std::map<uint64_t, uint64_t> written;  // end by begin
-  size_t first = nodes.size();
-  for (size_t i = 0; i < nodes.size(); ++i) {
+  for (const size_t i : writers) {
     for (ValueId v : nodes[i].outputs) {
       if (v == kNone) continue;
       const Place place = graph.place_of(v);
-      if (place.storage != bucket) continue;
-      written[place.offset] = place.offset + graph::canonical_bytes(graph.value(v));
-      first = std::min(first, i);
+      if (place.storage == bucket)
+        written[place.offset] = place.offset + graph::canonical_bytes(graph.value(v));
     }
   }
-  // A step computes its loss before any gradient, so `first` is above 0.
-  NodeList& before = insertions.after(first - 1);
+  // A step computes its loss, or receives a gradient, before it writes any.
+  NodeList& before = insertions.after(writers.empty() ? 0 : writers[0] - 1);
   uint64_t end = 0;
   written[graph.value(bucket).bytes] = 0;
   for (const auto& [begin, next] : written) {

@@ -11,7 +11,8 @@ namespace runtime::parallel {
 
 // Stages 2 and 3, before repeat_step(): forward and backward write gradients to temporaries, one
 // for each bucket (buffers.bucket_gradients), because the gradient buffer will only have room for
-// the rank's ZeRO partition. Below stage 2 nothing happens.
+// the rank's ZeRO partition. What several stages of a pipeline have parts of is kept whole, as
+// state, until the parts are added. Below stage 2 nothing happens.
 void partition_gradients(graph::Graph& graph, StepBuffers& buffers,
                          const DistributeOptions& options);
 
@@ -21,10 +22,11 @@ void shrink_to_partition(graph::Graph& graph, graph::ValueId flat, const FlatLay
 
 // Inserts nodes that zero every byte of a bucket of whole gradients that no node writes, so that
 // its padding does not count in the reduction. They come before the first of `nodes` that writes
-// into the bucket, because each begins at a multiple of `alignment` bytes, which may lie in front
-// of the gap, inside a gradient.
+// into the bucket (`writers` are their indices), because each begins at a multiple of `alignment`
+// bytes, which may lie in front of the gap, inside a gradient.
 void fill_gaps(graph::Graph& graph, graph::Rewriter& rewriter, graph::ValueId bucket,
-               uint64_t alignment, const graph::NodeList& nodes, graph::Insertions& insertions);
+               uint64_t alignment, const graph::NodeList& nodes, const std::vector<size_t>& writers,
+               graph::Insertions& insertions);
 
 // Stage 3, after repeat_step(): the parameter buffers shrink to the rank's ZeRO partitions, and
 // each bucket is all-gathered into a temporary ahead of a use. A bucket is gathered again if the

@@ -62,9 +62,13 @@ PipelineParallel pipeline(const config::Config& config, const parallel::Mesh& me
   if (mesh.pipeline == 1) return p;
   p.schedule = schedule(config, mesh);
   p.stage_memory = rank.least_memory / p.schedule.chunks;
-  // The parameters, their gradients and the optimizer's state.
-  p.parameter_copies = 2 + static_cast<double>(optimizer_state(config.optimizer).size());
-  if (config.training.mixed()) p.parameter_copies += 0.5;
+  // Optimizer's state, gradients and parameters, each divided from its ZeRO stage on.
+  const double copies[] = {static_cast<double>(optimizer_state(config.optimizer).size()), 1,
+                           config.training.mixed() ? 1.5 : 1};
+  p.parameter_copies = 0;
+  for (int stage = 1; const double number : copies)
+    p.parameter_copies +=
+        config.parallelism.zero_stage < stage++ ? number : number / mesh.partitions();
   return p;
 }
 

@@ -123,7 +123,7 @@ def run_seed(runtime, seed, least, most):
         for key, value in {"job.dump_folder": "run", "comm.backend": "gloo", "comm.hang_s": HANG_S, "comm.timeout_s": TIMEOUT_S,
                            "comm.init_timeout_s": START_S, "metrics.progress": "lines", "parallelism.tensor": mesh[1],
                            "parallelism.pipeline": mesh[2], "training.global_batch_size": 4 * mesh[0] * mesh[2],
-                           "parallelism.zero_stage": draw.choice([0, 0, 1, 2]) if mesh[0] > 1 and mesh[2] == 1 else 0}.items():
+                           "parallelism.zero_stage": draw.choice([0, 0, 1, 2]) if mesh[0] > 1 else 0}.items():
             words += ["--set", f"{key}={value}"]
         process = subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                    errors="replace", env={**os.environ, "HOME": folder})

@@ -34,8 +34,8 @@ const std::map<std::string, size_t> kRoomLines = {
     {"plugins/validate", 2393}, {"runtime/analysis", 1779},  {"runtime/cli", 3286},
     {"runtime/config", 4314},   {"runtime/data", 6972},      {"runtime/exchange", 1538},
     {"runtime/exec", 4179},     {"runtime/graph", 5486},     {"runtime/launch", 5773},
-    {"runtime/model", 2235},    {"runtime/parallel", 3493},  {"runtime/session", 1823},
-    {"runtime/step", 1649},     {"runtime/system", 1010},    {"runtime/tensor", 694},
+    {"runtime/model", 2235},    {"runtime/parallel", 3550},  {"runtime/session", 1823},
+    {"runtime/step", 1653},     {"runtime/system", 1010},    {"runtime/tensor", 694},
     {"runtime/terminal", 419},  {"runtime/tokenizer", 2163}, {"runtime/train", 7489},
     {"runtime/watch", 2134},
 };

@@ -75,7 +75,7 @@ def mesh(r):
         parallelism.update(pipeline=pipeline, pipeline_schedule=r.choice(("gpipe", "1f1b", "interleaved")))
         if r.random() < 0.6:
             parallelism["microbatches"] = r.randint(1, 5)
-    parallelism["zero_stage"] = r.choice((0, 1, 2, 3) if pipeline == 1 else (0, 1))
+    parallelism["zero_stage"] = r.choice((0, 1, 2, 3))
     plain = tensor == pipeline == 1
     deterministic = plain and r.random() < 0.35
     if deterministic:

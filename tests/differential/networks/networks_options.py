@@ -152,7 +152,7 @@ def divide_model(r, config, ranks, batch_norm):
         parallelism.update(pipeline=pipeline, pipeline_schedule=r.choice(("gpipe", "1f1b")))
         if r.random() < 0.5:
             parallelism["microbatches"] = r.choice((1, 2, 3))
-    parallelism["zero_stage"] = r.choice((0, 1, 2, 3) if pipeline == 1 else (0, 1))
+    parallelism["zero_stage"] = r.choice((0, 1, 2, 3))
     if tensor == pipeline == 1 and r.random() < 0.2:
         if parallelism["zero_stage"] < 2 and not batch_norm:
             parallelism["share"] = "by_speed"

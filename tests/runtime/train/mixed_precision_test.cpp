@@ -347,6 +347,8 @@ INSTANTIATE_TEST_SUITE_P(
                     MeshForm{"Pipeline2", 2, 1, 2},
                     MeshForm{"Zero1", 2, 1, 1, {{"parallelism.zero_stage", "1"}}},
                     MeshForm{"Zero3", 2, 1, 1, {{"parallelism.zero_stage", "3"}}},
+                    MeshForm{"Zero2Pipeline2", 4, 1, 2, {{"parallelism.zero_stage", "2"}}},
+                    MeshForm{"Zero3Pipeline2", 4, 1, 2, {{"parallelism.zero_stage", "3"}}},
                     MeshForm{"Deterministic", 2, 1, 1, {{"debug.deterministic", "true"}}},
                     MeshForm{"Tensor2Pipeline2", 4, 2, 2}),
     [](const auto& info) { return info.param.name; });

@@ -100,7 +100,7 @@ RandomMesh::RandomMesh(Random& r) {
               {"parallelism.pipeline", std::to_string(mesh.pipeline)},
               {"parallelism.pipeline_schedule", '"' + schedule + '"'},
               {"parallelism.microbatches", std::to_string(micro_batches)},
-              {"parallelism.zero_stage", std::to_string(r.number(0, 1))},
+              {"parallelism.zero_stage", std::to_string(r.number(0, 3))},
               {"training.global_batch_size", std::to_string(r.number(2, 25))},
               {"training.max_norm", r.one_of({"0.0", "1.0"})},
               {"training.recompute", r.one_of({"\"none\"", "\"blocks\""})},
@@ -111,7 +111,7 @@ RandomMesh::RandomMesh(Random& r) {
   mesh.data = 4;
   mesh.zero_ranks = 2;
   settings.push_back({"training.global_batch_size", std::to_string(r.number(4, 25))});
-  settings.push_back({"parallelism.zero_stage", "1"});
+  settings.push_back({"parallelism.zero_stage", std::to_string(r.number(1, 3))});
   settings.push_back({"parallelism.zero_ranks", "2"});
 }
 

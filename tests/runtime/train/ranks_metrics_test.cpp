@@ -61,8 +61,15 @@ TEST(RanksMetrics, OfARegression) {
 TEST(RanksMetrics, OfMeshes) {
   const Numbers one = validation(kSmallLeNet, 1, kAll);
   const std::vector<std::pair<int, Settings>> meshes = {
-      {2, mesh(2, 1)}, {2, mesh(1, 2)}, {2, mesh(1, 2) + kInterleaved},        {4, mesh(2, 2)},
-      {4, mesh(2, 1)}, {4, mesh(1, 2)}, {3, {{"parallelism.zero_stage", "3"}}}};
+      {2, mesh(2, 1)},
+      {2, mesh(1, 2)},
+      {2, mesh(1, 2) + kInterleaved},
+      {4, mesh(2, 2)},
+      {4, mesh(2, 1)},
+      {4, mesh(1, 2)},
+      {3, {{"parallelism.zero_stage", "3"}}},
+      {4, mesh(1, 2) + Settings{{"parallelism.zero_stage", "3"}}},
+      {6, mesh(1, 2) + Settings{{"parallelism.zero_stage", "2"}}}};
   for (const auto& [ranks, settings] : meshes)
     expect_near(validation(kSmallLeNet, ranks, kAll + settings), one,
                 std::to_string(ranks) + " " + settings[0].key + settings[0].value);

@@ -215,8 +215,11 @@ TEST(ZeroMesh, BesideAPipeline) {
                                      {"dataset.last_batch", "drop"},
                                      {"training.global_batch_size", "8"}};
   const std::string toml = gpt(8, 7, 4);
-  expect_close(trace(toml, 4, 6, settings + zero(1) + Settings{{"parallelism.pipeline", "2"}}),
-               trace(toml, 1, 6, settings), kFloat64Tolerance);
+  const Trace one = trace(toml, 1, 6, settings);
+  for (const int stage : {1, 2, 3})
+    expect_close(
+        trace(toml, 4, 6, settings + zero(stage) + Settings{{"parallelism.pipeline", "2"}}), one,
+        kFloat64Tolerance);
 }
 
 // A fault in data that only one rank holds must show in the results.
@@ -267,10 +270,10 @@ uint64_t passing(const exec::MemoryReport& memory) {
 }
 
 // The memory of rank 0 after a few steps.
-Held held(int ranks, int stage) {
+Held held(int ranks, int stage, const Settings& mesh = {}) {
   Held held;
   const config::Config job = traced(gpt(128, 64, 4), ranks, 1,
-                                    kNextToken + kAdamw + zero(stage) +
+                                    kNextToken + kAdamw + zero(stage) + mesh +
                                         Settings{{"training.dtype", "float32"},
                                                  {"dataset.samples", "8"},
                                                  {"training.global_batch_size", "4"}})
@@ -310,6 +313,17 @@ TEST(ZeroMemory, ARankOfFourHoldsAThird) {
     EXPECT_LT(part(h.stored + h.passing, one.stored), 0.35);
     EXPECT_LT(part(h.allocated, one.allocated), 0.37);
     RecordProperty("allocated", static_cast<int>(h.allocated));
+  }
+}
+
+// The embedding, which is tied to the layer of the last stage, is kept whole until both have added
+// their gradients of it: 2 % of the parameters of the first stage.
+TEST(ZeroMemory, OfAPipelineIsDividedInEachStage) {
+  const Settings pipeline = {{"parallelism.pipeline", "2"}};
+  const Held one = held(2, 0, pipeline);
+  for (const auto& [stage, kept] : {std::pair(1, 0.75), {2, 0.63}, {3, 0.505}}) {
+    const Held h = held(4, stage, pipeline);
+    EXPECT_NEAR(static_cast<double>(h.kept) / static_cast<double>(one.kept), kept, 0.005) << stage;
   }
 }
 
