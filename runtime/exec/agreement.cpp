@@ -1,5 +1,5 @@
 // Compares plans along the data axis and within communicators, and carries out those of one model
-// together.
+// groups.
 #include "runtime/exec/agreement.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::vector<std::string> calls_on(int communicator, const Plan& plan) {
 
 // The plans of the ranks that have one model, by rank. Each begins with an item that names its
 // rank; what is after its end waits for call 0.
-std::map<int, Plan> plans_of_model(const Plan& own, const std::vector<int>& communicators,
+std::map<int, Plan> plans_of_model(const Plan& own, const std::map<int, int>& communicators,
                                    Collectives& collectives) {
   Plan all = {{.call = {.peer = collectives.rank()}, .waits = true}};
   all.insert(all.end(), own.begin(), own.end());
@@ -36,9 +36,7 @@ std::map<int, Plan> plans_of_model(const Plan& own, const std::vector<int>& comm
   collectives.all_reduce(&longest, 1, RT_MAX);
   const auto length = static_cast<ptrdiff_t>(longest);
   all.resize(static_cast<size_t>(length), {.waits = true});
-  for (const int communicator : communicators) {
-    double ranks = 1;
-    collectives.all_reduce(&ranks, 1, RT_SUM, communicator);
+  for (const auto& [communicator, ranks] : communicators) {
     const Plan sent = std::move(all);
     all.assign(sent.size() * static_cast<size_t>(ranks), {});
     collectives.all_gather(sent.data(), all.data(), sent.size() * sizeof(PlanItem), communicator);
@@ -52,15 +50,15 @@ std::map<int, Plan> plans_of_model(const Plan& own, const std::vector<int>& comm
 
 }  // namespace
 
-void agree_on(const Plan& plan, const std::string& step, const Together& together,
+void agree_on(const Plan& plan, const std::string& step, const RankGroups& groups,
               Collectives& collectives) {
-  collectives.compare("action (of " + step + ")", watch::order_of(plan), together.replicas);
-  for (const auto& [communicator, ranks] : together.equal)
+  collectives.compare("action (of " + step + ")", watch::order_of(plan), groups.replicas);
+  for (const auto& [communicator, ranks] : groups.equal)
     collectives.compare("collective (of " + step + ")", calls_on(communicator, plan), ranks);
-  if (together.of_model.empty()) return;
+  if (groups.of_model.empty()) return;
   const watch::WatchdogOptions& options = collectives.watchdog().options();
   const std::string standstill =
-      watch::find_standstill(plans_of_model(plan, together.of_model, collectives), options.groups,
+      watch::find_standstill(plans_of_model(plan, groups.of_model, collectives), options.groups,
                              [&](int rank) { return options.names.of(rank); });
   if (!standstill.empty())
     throw CommunicationError("the ranks would wait for each other for ever in " + step + ": " +

@@ -10,13 +10,15 @@
 
 namespace runtime::exec {
 
-// Who does what together; communicators by graph::Collective::communicator.
-struct Together {
+// RankGroups says which ranks do things together. Communicators are numbered as in
+// graph::Collective::communicator.
+struct RankGroups {
   std::vector<int> replicas = {};  // the ranks with the same slices of the model, this one included
   // The communicators on which their ranks make equal calls, with these ranks.
   std::map<int, std::vector<int>> equal = {};
-  // The communicators over which, one after the other, the ranks that have one model are reached.
-  std::vector<int> of_model = {};
+  // The communicators over which, one after the other, the ranks that have one model are reached,
+  // with their numbers of ranks.
+  std::map<int, int> of_model = {};
 };
 
 // Throws CommunicationError, which names ranks and the first calls that do not fit, unless
@@ -24,7 +26,7 @@ struct Together {
 // - ranks that share a communicator make equal calls on it, and
 // - the ranks that together have one model do not wait for each other for ever.
 // All ranks of the job call it. `step` is for messages: "a step of 64 samples".
-void agree_on(const watch::Plan& plan, const std::string& step, const Together& together,
+void agree_on(const watch::Plan& plan, const std::string& step, const RankGroups& groups,
               Collectives& collectives);
 
 }  // namespace runtime::exec

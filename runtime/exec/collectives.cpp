@@ -43,7 +43,7 @@ uint64_t count_of(const Graph& graph, const Node& node, int world_size) {
   return node.collective->kind == RT_ALL_TO_ALL ? sent / world_size : std::min(sent, received);
 }
 
-// What is known of a call before it starts.
+// Returns what is known of a call before it starts.
 watch::CollectiveRecord record_of(const Graph& graph, const Node& node, int world_size) {
   const graph::Collective& c = *node.collective;
   const Value* const sent = operand(graph, node.inputs);
@@ -148,14 +148,14 @@ CollectiveCall Collectives::prepare(const Graph& graph, const Node& node,
                                     const std::shared_ptr<Device>& device) {
   const Value* const sent = operand(graph, node.inputs);
   const Value* const received = operand(graph, node.outputs);
+  const watch::CollectiveRecord known = record_of(graph, node, world_size_);
   CollectiveCall call;
   call.name = node.layer;
   call.micro_batch = node.collective->micro_batch;
   call.communicator = node.collective->communicator;
-  call.collective = plugins::host::make_collective(
-      node.collective->kind, (sent ? sent : received)->dtype, nullptr, nullptr,
-      count_of(graph, node, world_size_), node.collective->reduction);
-  call.collective.peer = node.collective->peer;
+  call.collective = plugins::host::make_collective(known.kind, known.dtype, nullptr, nullptr,
+                                                   known.count, known.reduction);
+  call.collective.peer = known.peer;
   if (sent) call.send_bytes = graph::canonical_bytes(*sent);
   if (received) call.receive_bytes = graph::canonical_bytes(*received);
   if (!device->is_inline()) {
@@ -192,9 +192,7 @@ Stream& Collectives::stream_of(const CollectiveCall& call, const std::shared_ptr
 
 void Collectives::start(CollectiveCall& call, Stream& stream) {
   const std::lock_guard lock(mutex_);
-  call.purpose = recorder_.next_planned();
-  call.purpose.label = call.name;
-  call.purpose.micro_batch = call.micro_batch;
+  call.place = recorder_.next_planned();
   if (!call.computed) {
     copy_sent(call, stream);
     return enqueue(call);
@@ -305,7 +303,9 @@ void Collectives::enqueue(CollectiveCall& call) {
   if (call.send_copy) collective.send = call.send_copy.data();
   if (call.receive_copy) collective.receive = call.receive_copy.data();
   if (check_) check_call(call);
-  call.sequence = recorder_.begin(collective, number_of(call.communicator), call.purpose);
+  call.sequence =
+      recorder_.begin(collective, number_of(call.communicator),
+                      {.label = call.name, .micro_batch = call.micro_batch, .place = call.place});
   if (spans_ != nullptr && call.stream == nullptr) {
     call.started_ns = SpanRecorder::now();
     recorded_.push_back(&call);

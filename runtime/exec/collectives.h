@@ -43,7 +43,7 @@ struct CollectiveCall {
   // While the collective is under way.
   plugins::host::Work work;
   uint64_t sequence = 0;
-  watch::CallPurpose purpose = {};
+  watch::PlanPlace place = {};
   bool queued = false;     // not started yet: the device still computes its operands
   int64_t started_ns = 0;  // while it is recorded, see Collectives::record()
 };
@@ -164,8 +164,8 @@ class Collectives {
 
 // The call as watch::text_of() has it, for compare() and for people.
 std::string describe(const CollectiveCall& call);
-// What a rank that runs the graphs one after the other does with its communicators, whose numbers
-// are the indices in the graphs.
+// Returns what a rank that runs the graphs one after the other does with its communicators, whose
+// numbers are the indices in the graphs.
 watch::Plan plan_of(const std::vector<const graph::Graph*>& graphs, int world_size);
 
 }  // namespace runtime::exec

@@ -82,12 +82,10 @@ struct StepBuffers {
   graph::ValueId loss = graph::kNone;
   graph::ValueId correct = graph::kNone;  // [1], only of an evaluation
 
-  // From partition_gradients(), by bucket: the value with its whole gradients; empty: all are in
-  // `gradients`.
-  std::vector<graph::ValueId> bucket_gradients = {};
-  // From repeat_step(), by bucket and, with a pipeline, by micro-batch: the same of each copy. A
-  // bucket with tied parameters of several stages has one value, in which they are added up.
-  std::vector<std::vector<graph::ValueId>> bucket_copies = {};
+  // From partition_gradients(), by bucket: the value with its whole gradients; repeat_step() makes
+  // it one for each micro-batch of a pipeline, but for a bucket with tied parameters of several
+  // stages, in whose value they are added up. Empty: all are in `gradients`.
+  std::vector<std::vector<graph::ValueId>> bucket_gradients = {};
   // From repeat_step(), by copy: the buffer that its gradients go to, and its loss (with a pipeline
   // one loss, the sum).
   std::vector<graph::ValueId> shard_gradients = {}, losses = {};

@@ -57,10 +57,10 @@ std::vector<ShardValues> repeat_step(Graph& graph, StepBuffers& buffers, const S
       pipeline != nullptr ? unroll(graph, rewriter, replicate, *pipeline) : replicate.run();
   std::vector<bool> read;
   if (pipeline != nullptr) read = read_values(graph, nodes);
-  for (const ValueId bucket : buffers.bucket_gradients) {
+  for (std::vector<ValueId>& bucket : buffers.bucket_gradients) {
     std::set<ValueId> copies;
-    for (int s = 0; s < options.copies(); ++s) copies.insert(replicate.of(s, bucket));
-    buffers.bucket_copies.emplace_back(copies.begin(), copies.end());
+    for (int s = 0; s < options.copies(); ++s) copies.insert(replicate.of(s, bucket[0]));
+    bucket.assign(copies.begin(), copies.end());
   }
   std::vector<ShardValues> result;
   for (int s = 0; s < options.copies(); ++s) {

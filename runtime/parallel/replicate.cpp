@@ -35,8 +35,8 @@ Replicate::Replicate(graph::Graph& graph, graph::Rewriter& rewriter, const StepB
       gradients_(std::move(gradients)),
       copies_(count_) {
   sums_.insert(buffers.gradients);
-  for (const ValueId bucket : buffers.bucket_gradients) {
-    if (graph.value(bucket).kind == ValueKind::kState) sums_.insert(bucket);
+  for (const std::vector<ValueId>& bucket : buffers.bucket_gradients) {
+    if (graph.value(bucket[0]).kind == ValueKind::kState) sums_.insert(bucket[0]);
   }
   for (int s = 0; s < count_; ++s)
     nodes_.emplace_back(graph, s == 0 ? NodeCopies::Tokens::kSame : NodeCopies::Tokens::kNew);

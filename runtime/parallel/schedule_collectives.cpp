@@ -211,16 +211,15 @@ class Collectives {
     }
     std::vector<Whole> all;
     for (size_t b = buffers_.layout.buckets.size(); b-- > 0;) {
-      for (const ValueId gradients : buffers_.bucket_copies[b])
+      for (const ValueId gradients : buffers_.bucket_gradients[b])
         all.push_back({b, gradients, writers[gradients]});
     }
     if (options_.pipeline != nullptr) std::ranges::stable_sort(all, {}, &Whole::ready);
-    std::map<size_t, size_t> left;
-    for (const Whole& whole : all) ++left[whole.bucket];
-    std::set<size_t> begun;
+    std::map<size_t, size_t> scattered;
     for (const Whole& whole : all) {
-      const bool adds = !begun.insert(whole.bucket).second || options_.accumulate;
-      scatter_bucket(whole, adds, --left[whole.bucket] == 0);
+      const size_t number = ++scattered[whole.bucket];
+      scatter_bucket(whole, number > 1 || options_.accumulate,
+                     number == buffers_.bucket_gradients[whole.bucket].size());
     }
   }
 

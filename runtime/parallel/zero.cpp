@@ -180,20 +180,20 @@ std::set<size_t> shared_buckets(const Graph& graph, const StepBuffers& buffers,
 void partition_gradients(Graph& graph, StepBuffers& buffers, const DistributeOptions& options) {
   if (!options.zero_partitions(2) || buffers.gradients == kNone) return;
   graph::Rewriter rewriter(graph);
-  std::vector<ValueId>& whole = buffers.bucket_gradients;
   const std::set<size_t> shared = shared_buckets(graph, buffers, options);
   for (size_t b = 0; b < buffers.layout.buckets.size(); ++b) {
     const uint64_t bytes = buffers.layout.buckets[b].bytes();
     const ValueKind kind = shared.contains(b) ? ValueKind::kState : ValueKind::kTemporary;
-    whole.push_back(rewriter.value(name_of("gradients", buffers.layout, b), kind, buffers.gradients,
-                                   {elements(graph, buffers.gradients, bytes)}));
+    buffers.bucket_gradients.push_back(
+        {rewriter.value(name_of("gradients", buffers.layout, b), kind, buffers.gradients,
+                        {elements(graph, buffers.gradients, bytes)})});
   }
   const auto move = [&](ValueId v) {
     while (v != kNone && graph.value(v).base != buffers.gradients) v = graph.value(v).base;
     if (v == kNone) return;
     Value& view = graph.value(v);
     const size_t b = bucket_of(buffers.layout, view.offset);
-    view.base = whole[b];
+    view.base = buffers.bucket_gradients[b][0];
     view.offset -= buffers.layout.buckets[b].begin;
   };
   for (const Node& node : graph.nodes) {

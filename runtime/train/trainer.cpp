@@ -76,7 +76,7 @@ struct Trainer::State {
   void measure_speed();
   void prepare(const data::Batch& batch);
   void agree(const data::Batch& batch, const std::vector<StepForm>& forms);
-  exec::Together together() const;
+  exec::RankGroups rank_groups() const;
   StepProgram& run(Purpose purpose, const data::Batch& batch, double learning_rate, int64_t step);
   StepProgram& infer(const data::Batch& batch);
   std::vector<double> read_outputs(const StepProgram& p);
@@ -162,24 +162,23 @@ void Trainer::State::agree(const data::Batch& batch, const std::vector<StepForm>
   std::vector<const graph::Graph*> graphs;
   for (const StepForm& form : forms) graphs.push_back(&programs.compiled(form).program->graph());
   auto plan = exec::plan_of(graphs, setup.world_size());
-  exec::agree_on(plan, "a step of " + std::to_string(batch.global_rows) + " samples", together(),
+  exec::agree_on(plan, "a step of " + std::to_string(batch.global_rows) + " samples", rank_groups(),
                  *collectives());
   plans[batch.global_rows] = std::make_shared<const watch::Plan>(std::move(plan));
 }
 
 // Transfers along a pipeline are not equal on the ranks of its communicator.
-exec::Together Trainer::State::together() const {
+exec::RankGroups Trainer::State::rank_groups() const {
   const parallel::Mesh& mesh = setup.strategy.mesh;
-  exec::Together together{.replicas = replicas()};
-  for (const int c : {parallel::kTensorCommunicator, parallel::kPipelineCommunicator}) {
-    if (mesh.degree(parallel::axis_of(c)) > 1) together.of_model.push_back(c);
-  }
+  exec::RankGroups groups{.replicas = replicas()};
   for (int c = 0; c < parallel::kCommunicators; ++c) {
     std::vector<int> ranks = mesh.members(c, setup.rank());
-    if (c != parallel::kPipelineCommunicator && ranks.size() > 1)
-      together.equal[c] = std::move(ranks);
+    if (ranks.size() == 1) continue;
+    if (parallel::axis_of(c) != parallel::kDataAxis)
+      groups.of_model[c] = static_cast<int>(ranks.size());
+    if (c != parallel::kPipelineCommunicator) groups.equal[c] = std::move(ranks);
   }
-  return together;
+  return groups;
 }
 
 // Queues the micro-steps of a batch; returns the program of the last one, which has the results.

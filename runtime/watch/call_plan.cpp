@@ -107,9 +107,9 @@ class Performance {
     if (sent.kind != RT_SEND || peer >= all.size() || all[peer] == nullptr) return false;
     Follower& to = *all[peer];
     const CollectiveRecord* const received = to.front(sent.communicator);
-    if (received == nullptr || received->kind != RT_RECEIVE ||
-        all.at(static_cast<size_t>(received->peer)) != &from)
-      return false;
+    if (received == nullptr || received->kind != RT_RECEIVE) return false;
+    const auto source = static_cast<size_t>(received->peer);
+    if (source >= all.size() || all[source] != &from) return false;
     if (sent.count != received->count || sent.dtype != received->dtype)
       return disagree(from, sent, to, *received);
     from.finish(sent.communicator);

@@ -12,16 +12,19 @@
 
 namespace runtime::watch {
 
-// The number of calls of a plan.
+// All functions: any thread.
+
+// Returns the number of calls of a plan.
 int64_t calls_in(const Plan& plan);
-// The call at a position; null: there is none.
+// Returns the call at a position; null: there is none.
 const CollectiveRecord* call_at(const Plan& plan, int64_t position);
 
-// "bucket 0: all_reduce (431080 float32), reduction 1, communicator 0": what ranks must agree on.
+// Returns what ranks must agree on: "bucket 0: all_reduce (431080 float32), reduction 1,
+// communicator 0".
 std::string text_of(const CollectiveRecord& call);
 
-// What ranks that make the same calls in the same order have in common, whatever the sizes: a line
-// for each item of the plan.
+// Returns what ranks that make the same calls in the same order have in common, whatever the sizes:
+// a line for each item of the plan.
 std::vector<std::string> order_of(const Plan& plan);
 
 // Carries out the plans of `plans`, by rank, on communicators that are as strict as the contract

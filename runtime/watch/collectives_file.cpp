@@ -36,7 +36,7 @@ std::string if_not(int64_t without, const char* name, int64_t value) {
   return value == without ? "" : member(name, std::to_string(value));
 }
 
-// What is known of a call before it starts.
+// Returns the members for what is known of a call before it starts.
 std::string members_of(const CollectiveRecord& r) {
   std::string text = "\"communicator\": " + std::to_string(r.communicator);
   text += member("kind", in_quotes(plugins::host::collective_name(r.kind)));

@@ -220,7 +220,7 @@ void FlightRecorder::at_step(int64_t step, std::shared_ptr<const Plan> plan) {
   planned_step_ = step;
 }
 
-CallPurpose FlightRecorder::next_planned() {
+PlanPlace FlightRecorder::next_planned() {
   return {.step = step_, .position = step_ == 0 ? 0 : ++position_};
 }
 
@@ -236,8 +236,8 @@ uint64_t FlightRecorder::begin(const rt_collective& c, uint64_t communicator,
                           c.count,  communicator, now,     now,         0};
   record.number = next_number(record.channel());
   record.micro_batch = purpose.micro_batch;
-  record.step = purpose.step;
-  record.position = purpose.position;
+  record.step = purpose.place.step;
+  record.position = purpose.place.position;
   record.set_label(purpose.label);
   const auto words = std::bit_cast<Words>(record);
   Slot& to = slot(sequence);

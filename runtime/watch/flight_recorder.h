@@ -56,13 +56,15 @@ struct CollectiveRecord {
   void set_label(std::string_view text);
 };
 
-// What a rank does next with its communicators: it starts a call, or, if `waits`, goes on only when
-// the call of this position is complete. The call has no numbers and times yet.
+// A PlanItem is one thing that a rank does with its communicators: it starts `call`, which has no
+// numbers and times yet, or, if `waits`, it goes on only when the call of this position is
+// complete.
 struct PlanItem {
   CollectiveRecord call = {};
   bool waits = false;
 };
-// What a rank does in one step, in order; the calls have the positions 1, 2, ... See call_plan.h.
+// A plan lists what a rank does in one step, in order. Its calls have the positions 1, 2, ...;
+// call_plan.h has functions for it.
 using Plan = std::vector<PlanItem>;
 
 // How far a rank is in one channel.
@@ -101,10 +103,15 @@ std::string describe(const CollectiveRecord& record, const Groups& groups = {}, 
 // start.
 std::string dump(const RankRecords& records, int64_t now_ns, const Groups& groups = {});
 
-// What a call is for.
+// A PlanPlace says which call of which step's plan a call is, as CollectiveRecord does.
+struct PlanPlace {
+  int64_t step = 0, position = 0;
+};
+// A CallPurpose says what a call is for, as CollectiveRecord does.
 struct CallPurpose {
   std::string_view label = {};
-  int64_t micro_batch = 0, step = 0, position = 0;  // as in CollectiveRecord
+  int64_t micro_batch = 0;
+  PlanPlace place = {};
 };
 
 // begin, running, waiting, end, at_step and next_planned are called by the rank's thread and are a
@@ -129,8 +136,8 @@ class FlightRecorder {
   void end(uint64_t sequence);      // it has completed
   // The rank follows this plan from now on, in this step of training; 0: in none.
   void at_step(int64_t step, std::shared_ptr<const Plan> plan = nullptr);
-  // The step, and the position of the next call of its plan.
-  CallPurpose next_planned();
+  // Returns the place of the next call of the plan; {} in no step.
+  PlanPlace next_planned();
 
   int rank() const { return rank_; }
   // The numbers of collectives that have begun, and that have completed with all before them.

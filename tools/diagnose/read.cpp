@@ -31,7 +31,7 @@ int32_t number_of(const std::string& text, const Name& name) {
   throw DataError("'" + text + "' is not known");
 }
 
-// What is known of a call before it starts.
+// Reads what is known of a call before it starts.
 CollectiveRecord call_of(const Json& j) {
   CollectiveRecord r;
   j.at("communicator").get_to(r.communicator);
@@ -95,6 +95,10 @@ CollectivesFile read_collectives(const std::string& text) try {
     auto& communicator = file.communicators.emplace_back();
     c.at("name").get_to(communicator.name);
     c.at("ranks").get_to(communicator.ranks);
+    std::vector<int> sorted = communicator.ranks;
+    std::ranges::sort(sorted);
+    if (std::ranges::adjacent_find(sorted) != sorted.end())
+      throw DataError(communicator.name + " has a rank twice");
     for (const int rank : communicator.ranks)
       if (rank < 0 || rank >= file.world_size)
         throw DataError(communicator.name + " has rank " + std::to_string(rank) +

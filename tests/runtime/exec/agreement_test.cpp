@@ -32,13 +32,14 @@ struct Step {
 
 constexpr int kData = 0, kStatistics = 1, kTensor = 2, kStages = 3;
 
-// What each of the ranks throws, of which all share each communicator unless there are `groups`.
-std::vector<std::string> errors(const std::vector<Step>& steps, const Together& together,
+// Returns what each of the ranks throws. All of them share each communicator unless there are
+// `groups`.
+std::vector<std::string> errors(const std::vector<Step>& steps, const RankGroups& together,
                                 const watch::Groups& groups = {}) {
   return on_local_ranks(
       static_cast<int>(steps.size()),
       [&](LocalRank& local) {
-        Together own = together;
+        RankGroups own = together;
         if (own.replicas.empty()) own.replicas = {local.rank};
         for (auto& [communicator, ranks] : own.equal) {
           if (groups.members) ranks = groups.members(communicator, local.rank);
@@ -51,14 +52,14 @@ std::vector<std::string> errors(const std::vector<Step>& steps, const Together& 
 
 TEST(Agreement, OfEqualPlans) {
   const Step step = Step().call(RT_ALL_REDUCE, kTensor).call(RT_ALL_REDUCE, kTensor, 9);
-  EXPECT_THAT(errors({step, step}, {.equal = {{kTensor, {0, 1}}}, .of_model = {kTensor}}),
+  EXPECT_THAT(errors({step, step}, {.equal = {{kTensor, {0, 1}}}, .of_model = {{kTensor, 2}}}),
               Each(""));
 }
 
 TEST(Agreement, OnTheSizesOfATensorAxis) {
   EXPECT_THAT(
       errors({Step().call(RT_ALL_REDUCE, kTensor, 8), Step().call(RT_ALL_REDUCE, kTensor, 9)},
-             {.equal = {{kTensor, {0, 1}}}, .of_model = {kTensor}}),
+             {.equal = {{kTensor, {0, 1}}}, .of_model = {{kTensor, 2}}}),
       Each(AllOf(HasSubstr("the ranks disagree on collective (of a step of 64 samples) 1"),
                  HasSubstr("fc: all_reduce (8 float32), communicator 2"),
                  HasSubstr("fc: all_reduce (9 float32), communicator 2"))));
@@ -74,8 +75,8 @@ TEST(Agreement, OnTheOrderOfRanksWithTheSameSlices) {
 TEST(Agreement, OfTheStagesOfAPipeline) {
   const Step first = Step().call(RT_SEND, kStages, 8, 1).call(RT_RECEIVE, kStages, 8, 1);
   const Step second = Step().call(RT_RECEIVE, kStages, 8, 0).call(RT_SEND, kStages, 8, 0);
-  EXPECT_THAT(errors({first, second}, {.of_model = {kStages}}), Each(""));
-  EXPECT_THAT(errors({first, Step().call(RT_SEND, kStages, 8, 0)}, {.of_model = {kStages}}),
+  EXPECT_THAT(errors({first, second}, {.of_model = {{kStages, 2}}}), Each(""));
+  EXPECT_THAT(errors({first, Step().call(RT_SEND, kStages, 8, 0)}, {.of_model = {{kStages, 2}}}),
               Each(AllOf(HasSubstr("would wait for each other for ever in a step of 64 samples"),
                          HasSubstr("rank 0 is in send to rank 1"),
                          HasSubstr("rank 1 is in send to rank 0"))));
@@ -92,7 +93,7 @@ TEST(Agreement, OfACircleOverTwoAxes) {
                                  return std::vector<int>{rank % 2, rank % 2 + 2};
                                return std::vector<int>{0, 1, 2, 3};
                              }};
-  const Together together{.equal = {{kTensor, {}}}, .of_model = {kTensor, kStages}};
+  const RankGroups together{.equal = {{kTensor, {}}}, .of_model = {{kTensor, 2}, {kStages, 2}}};
   const Step reduces_first = Step().call(RT_ALL_REDUCE, kTensor).call(RT_SEND, kStages, 8, 1);
   const Step sends_first = Step().call(RT_SEND, kStages, 8, 1).call(RT_ALL_REDUCE, kTensor);
   const Step receives_first = Step().call(RT_RECEIVE, kStages, 8, 0).call(RT_ALL_REDUCE, kTensor);

@@ -67,6 +67,12 @@ TEST(Plans, ASendThatNobodyReceivesIsNamed) {
   EXPECT_THAT(standstill({{0, {call(RT_SEND, 0, 1, 7), wait(1)}}, {1, {}}}), HasSubstr("rank 0"));
 }
 
+TEST(Plans, PeersThatNoCommunicatorHasAreHarmless) {
+  EXPECT_THAT(standstill({{0, {call(RT_SEND, 0, 1, 1), wait(1)}},
+                          {1, {call(RT_RECEIVE, 0, 1, -7), wait(1)}}}),
+              HasSubstr("rank 1 is in receive"));
+}
+
 TEST(Plans, OfMoreRanksThanOneWouldReadAreCounted) {
   std::map<int, Plan> plans;
   for (int rank = 0; rank < 9; ++rank) plans[rank] = {call(RT_ALL_REDUCE, 0, 1), wait(1)};

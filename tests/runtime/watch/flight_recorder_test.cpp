@@ -37,11 +37,11 @@ TEST(FlightRecorder, CallsHaveTheirPlacesInThePlanOfTheStep) {
   FlightRecorder recorder(0);
   EXPECT_EQ(recorder.next_planned().position, 0) << "in no step";
   recorder.at_step(812, std::make_shared<const Plan>(Plan(2)));
-  const CallPurpose first = recorder.next_planned(), second = recorder.next_planned();
+  const PlanPlace first = recorder.next_planned(), second = recorder.next_planned();
   recorder.at_step(0);
-  recorder.begin(all_reduce(), 0, first);
+  recorder.begin(all_reduce(), 0, {.place = first});
   recorder.begin(all_reduce());
-  recorder.begin(all_reduce(), 0, second);
+  recorder.begin(all_reduce(), 0, {.place = second});
   const RankRecords known = recorder.records();
   std::vector<std::pair<int64_t, int64_t>> places;
   for (const CollectiveRecord& r : known.records) places.emplace_back(r.step, r.position);

@@ -25,8 +25,8 @@ CollectivesFile example() {
   reduced.call.set_label("bucket 0");
   reduced.call.position = waited.call.position = 1;
   recorder.at_step(812, std::make_shared<const Plan>(Plan{reduced, waited}));
-  recorder.end(recorder.begin(all_reduce(7), 0,
-                              {.label = "bucket 0", .micro_batch = 2, .step = 812, .position = 1}));
+  recorder.end(recorder.begin(
+      all_reduce(7), 0, {.label = "bucket 0", .micro_batch = 2, .place = recorder.next_planned()}));
   rt_collective barrier{};
   barrier.size = sizeof(barrier);
   barrier.kind = RT_BARRIER;
@@ -108,6 +108,7 @@ TEST(CollectivesFile, WhatNoRankHasWrittenIsRefused) {
   EXPECT_THAT(refused(text, "_version\": 1", "_version\": 9"), HasSubstr("is 9, expected 1"));
   EXPECT_THAT(refused(text, "all_reduce", "all_confuse"), HasSubstr("'all_confuse' is not known"));
   EXPECT_THAT(refused(text, "\"world_size\": 4", "\"world_size\": 3"), HasSubstr("has rank 3"));
+  EXPECT_THAT(refused(text, "[1, 3]", "[1, 1]"), HasSubstr("the data axis has a rank twice"));
 }
 
 }  // namespace

@@ -2,9 +2,6 @@
 // named with the call that it owes.
 #include <gmock/gmock.h>
 
-#include <deque>
-#include <set>
-
 #include "runtime/exec/collectives.h"
 #include "runtime/step/ranks.h"
 #include "runtime/watch/call_plan.h"
@@ -20,7 +17,7 @@ using testing::StartsWith;
 
 constexpr int64_t kSecond = 1'000'000'000, kNow = 2'000'000'000 * kSecond, kStep = 812;
 
-// What the ranks have recorded when one of them has stopped and no other one can go on.
+// A Job has what the ranks have recorded when one of them has stopped and no other one can go on.
 class Job {
  public:
   Job(const std::vector<watch::Plan>& plans, const Mesh& mesh, int stopped, int64_t before)
