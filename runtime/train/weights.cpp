@@ -225,6 +225,7 @@ void draw_initial_values(const Parameter& p, uint64_t seed, rt_dtype dtype, int 
   const int64_t count = graph::element_count(p.view);
   const uint64_t element = graph::dtype_bytes(dtype);
   bytes.resize(static_cast<uint64_t>(count) * element);
+  const bool in_order = is_in_file_order(p);
   std::atomic<int64_t> next = 0;
   const auto work = [&] {
     std::vector<double> numbers;
@@ -233,6 +234,10 @@ void draw_initial_values(const Parameter& p, uint64_t seed, rt_dtype dtype, int 
       numbers.resize(end - at);
       fill(p, source, seed, at, numbers);
       const std::vector<std::byte> piece = exec::encode(numbers, dtype);
+      if (in_order) {
+        std::memcpy(&bytes[at * element], piece.data(), piece.size());
+        continue;
+      }
       for_each_element(p, at, end, [&](int64_t file, int64_t canonical) {
         std::memcpy(&bytes[canonical * element], &piece[(file - at) * element], element);
       });

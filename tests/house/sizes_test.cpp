@@ -36,7 +36,7 @@ const std::map<std::string, size_t> kRoomLines = {
     {"runtime/exec", 4177},     {"runtime/graph", 5486},     {"runtime/launch", 5773},
     {"runtime/model", 2235},    {"runtime/parallel", 3548},  {"runtime/session", 1823},
     {"runtime/step", 1653},     {"runtime/system", 1010},    {"runtime/tensor", 694},
-    {"runtime/terminal", 419},  {"runtime/tokenizer", 2163}, {"runtime/train", 7488},
+    {"runtime/terminal", 419},  {"runtime/tokenizer", 2163}, {"runtime/train", 7493},
     {"runtime/watch", 2138},
 };
 // The same for all other folders, with scripts. Tests have a twentieth more than they need today,
