@@ -1,4 +1,4 @@
-// Carries out the plans of several ranks together, call by call, and tells where they would wait
+// Simulates the plans of several ranks together, call by call, and tells where they would wait
 // for ever.
 #include "runtime/watch/call_plan.h"
 
@@ -48,10 +48,10 @@ struct Follower {
   }
 };
 
-class Performance {
+class Simulation {
  public:
-  Performance(const std::map<int, Plan>& plans, const Groups& groups,
-              const std::function<std::string(int)>& name)
+  Simulation(const std::map<int, Plan>& plans, const Groups& groups,
+             const std::function<std::string(int)>& name)
       : groups_(groups), name_(name) {
     for (const auto& [rank, plan] : plans) ranks_.emplace(rank, Follower{rank, plan});
   }
@@ -190,7 +190,7 @@ std::vector<std::string> order_of(const Plan& plan) {
 
 std::string find_standstill(const std::map<int, Plan>& plans, const Groups& groups,
                             const std::function<std::string(int)>& name) {
-  return Performance(plans, groups, name).run();
+  return Simulation(plans, groups, name).run();
 }
 
 }  // namespace runtime::watch
